@@ -1,0 +1,71 @@
+"""Things written as text: ``name``, ``name:value`` or ``name:key=value,key=value``.
+
+The command line and the keyword arguments of ``measure`` take the same specs: ``patches:4``, ``gaussian-noise:std=2``.
+"""
+
+import inspect
+from typing import Any, TypeVar
+
+from jostle.errors import UsageError
+from jostle.registry import Registry, unknown_name
+
+Thing = TypeVar("Thing")
+
+
+def build(registry: Registry[type[Thing]], spec: str | Thing, argument: str) -> Thing:
+    """The thing a spec describes; anything that is not text is returned as it is.
+
+    Arguments:
+        registry: where names are looked up.
+        spec: e.g. ``patches:4``, or an object.
+        argument: the argument that was given, for error messages.
+    """
+    if not isinstance(spec, str):
+        if inspect.isclass(spec):
+            raise UsageError(f"{argument}={spec.__name__} is a class; give an object, for example {spec.__name__}(...)")
+        return spec
+    name, _, rest = spec.partition(":")
+    made = registry.get(name)
+    positional, named = arguments(rest)
+    allowed = list(inspect.signature(made).parameters)
+    for key in named:
+        if key not in allowed:
+            raise unknown_name(f"option of {name}", key, allowed)
+    try:
+        return made(*positional, **named)
+    except TypeError as error:
+        reason = str(error).split("() ", 1)[-1]
+        raise UsageError(f"{argument}={spec!r}: {reason}; options: {', '.join(allowed) or 'none'}") from None
+
+
+def arguments(text: str) -> tuple[list[Any], dict[str, Any]]:
+    """Positional and named values of ``a,key=b``.
+
+    >>> arguments("4,relative=true,vocabulary=-1/1")
+    ([4], {'relative': True, 'vocabulary': [-1, 1]})
+    """
+    positional: list[Any] = []
+    named: dict[str, Any] = {}
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        key, equals, value = part.partition("=")
+        if equals:
+            named[key.strip().replace("-", "_")] = literal(value.strip())
+        else:
+            positional.append(literal(key))
+    return positional, named
+
+
+def literal(text: str) -> Any:
+    """A number, a truth value, a list written with slashes, or the text itself."""
+    if "/" in text and not text.startswith(("/", "./", "../")):
+        parts = [literal(part) for part in text.split("/")]
+        if all(isinstance(part, int | float) for part in parts):
+            return parts
+    if text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
