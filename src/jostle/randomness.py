@@ -1,0 +1,84 @@
+"""Named, independent, counter-based streams of random numbers.
+
+A stream is a pure function: the numbers of (input, token, draw) depend on the seed, the stream's name and these three
+integers, and on nothing else. Any batch size, order, worker count or device therefore sees the same noise, two models
+can be compared on the same noise, and a killed run continues with the numbers it would have had.
+
+The generator is Philox-4x32-10 (Salmon, Moraes, Dror and Shaw 2011, "Parallel random numbers: as easy as 1, 2, 3"),
+vectorised over counters in numpy. It is checked against the authors' known-answer vectors.
+"""
+
+import hashlib
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+_MULTIPLIERS = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
+_KEY_STEPS = 0x9E3779B9, 0xBB67AE85
+_LOW_WORD, _WORD = np.uint64(0xFFFFFFFF), np.uint64(32)
+_ROUNDS = 10
+
+
+def philox(counter: NDArray[np.uint64], key: tuple[int, int]) -> NDArray[np.uint64]:
+    """Philox-4x32-10 of every column of ``counter``.
+
+    Arguments:
+        counter: (4, count), each entry a 32-bit word held in 64 bits, so that a product of two words fits.
+        key: two 32-bit words.
+
+    Returns:
+        (4, count) random 32-bit words.
+    """
+    a, b, c, d = counter
+    for turn in range(_ROUNDS):
+        left, right = (np.uint64((word + turn * step) & 0xFFFFFFFF) for word, step in zip(key, _KEY_STEPS, strict=True))
+        first, second = a * _MULTIPLIERS[0], c * _MULTIPLIERS[1]
+        a, b, c, d = (
+            (second >> _WORD) ^ b ^ left,
+            second & _LOW_WORD,
+            (first >> _WORD) ^ d ^ right,
+            first & _LOW_WORD,
+        )
+    return np.stack([a, b, c, d])
+
+
+@dataclass(frozen=True)
+class Stream:
+    """Uniform numbers addressed by (input, token, draw).
+
+    >>> noise = Stream(seed=0, name="noise")
+    >>> together = noise.uniforms([4, 7], [1, 1], [0, 0], size=3)
+    >>> alone = noise.uniforms([7], [1], [0], size=3)
+    >>> bool((together[1] == alone[0]).all())
+    True
+
+    Arguments:
+        seed: any integer; 0 is a seed like every other.
+        name: streams of different names are independent under one seed.
+    """
+
+    seed: int
+    name: str
+    _key: tuple[int, int] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        digest = hashlib.sha256(f"{int(self.seed)}/{self.name}".encode()).digest()
+        object.__setattr__(self, "_key", (int.from_bytes(digest[:4], "big"), int.from_bytes(digest[4:8], "big")))
+
+    def uniforms(self, inputs: ArrayLike, tokens: ArrayLike, draws: ArrayLike, size: int) -> NDArray[np.float64]:
+        """(len(inputs), size) numbers strictly between 0 and 1, on a grid of 2^-32."""
+        addresses = [np.asarray(part, dtype=np.uint64) for part in (draws, tokens, inputs)]
+        count, blocks = len(addresses[0]), -(-size // 4)
+        counter = np.empty((4, count, blocks), dtype=np.uint64)
+        counter[0] = np.arange(blocks, dtype=np.uint64)
+        for row, address in enumerate(addresses, start=1):
+            counter[row] = address[:, None]
+        words = philox(counter.reshape(4, -1), self._key)  # (4, count * blocks)
+        words = words.reshape(4, count, blocks).transpose(1, 2, 0).reshape(count, blocks * 4)
+        return (words[:, :size].astype(np.float64) + 0.5) * 2.0**-32
+
+    def permutation(self, count: int) -> NDArray[np.int64]:
+        """A random order of 0 .. count - 1, the same for a given seed, name and count."""
+        keys = self.uniforms(np.arange(count), np.zeros(count), np.zeros(count), size=2)
+        return np.lexsort((keys[:, 1], keys[:, 0])).astype(np.int64)

@@ -1,0 +1,37 @@
+"""Strict defaults for the whole suite: float64, one thread, no network, a fixed seed."""
+
+import socket
+
+import pytest
+import torch
+
+from jostle.randomness import Stream
+
+
+@pytest.fixture(autouse=True)
+def _strict(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch.set_default_dtype(torch.float64)
+    torch.manual_seed(0)
+
+    def refuse(*_: object, **__: object) -> None:
+        raise RuntimeError("tests must not use the network")
+
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _one_thread() -> None:
+    torch.set_num_threads(1)
+
+
+@pytest.fixture
+def stream() -> Stream:
+    """A named stream for tests that need random numbers."""
+    return Stream(seed=20240601, name="tests")
+
+
+@pytest.fixture
+def bits() -> torch.Tensor:
+    """All 2^7 inputs of the cube {-1, 1}^7."""
+    numbers = torch.arange(2**7)
+    return ((numbers[:, None] >> torch.arange(7)) & 1).double() * 2 - 1
