@@ -1,0 +1,104 @@
+"""Intervals for a sample whose size was fixed before looking at it.
+
+Pure functions of counts and values. Intervals that may be looked at while sampling goes on are in ``anytime``.
+"""
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import special
+
+Ends = tuple[float, float]
+
+_RESAMPLES = 10_000
+_LEVELS = 256
+
+
+def clopper_pearson(successes: ArrayLike, trials: ArrayLike, level: float) -> tuple[NDArray[np.float64], ...]:
+    """The exact interval for a binomial proportion, element by element.
+
+    low and high solve P[Bin(n, low) >= s] = P[Bin(n, high) <= s] = (1 - level) / 2 (Clopper and Pearson 1934). It also
+    covers when the trials have different success probabilities, since their sum is then less dispersed than a binomial
+    (Hoeffding 1956); so it serves stratified draws. Non-integer counts are allowed.
+
+    >>> low, high = clopper_pearson(5, 1000, 0.95)
+    >>> round(float(low), 6), round(float(high), 6)
+    (0.001625, 0.011629)
+    """
+    s, n = np.asarray(successes, dtype=np.float64), np.asarray(trials, dtype=np.float64)
+    tail = (1 - level) / 2
+    with np.errstate(invalid="ignore"):
+        low = np.where(s > 0, special.betaincinv(np.maximum(s, 1e-300), n - s + 1, tail), 0.0)
+        high = np.where(s < n, special.betaincinv(s + 1, np.maximum(n - s, 1e-300), 1 - tail), 1.0)
+    return low, high
+
+
+def bounded_mean(values: ArrayLike, counts: ArrayLike, level: float, bounds: Ends = (0.0, 1.0)) -> Ends:
+    """An interval for the mean of independent variables that lie between two bounds.
+
+    Gaffke's bound: with D ~ Dirichlet(1, ..., 1) over the n observations and one more at a bound,
+
+        high = quantile_{(1 + level) / 2} of  D_1 x_1 + ... + D_n x_n + D_{n+1} * upper,
+
+    and ``low`` alike with the lower bound. For observations of 0 and 1 it is the Clopper-Pearson interval; for skewed
+    means (few inputs with most of the flips) it keeps its coverage where Student's t does not. Source: Gaffke (2005),
+    and Phan, Thomas and Learned-Miller (2021), "Towards practical mean bounds for small samples". Coverage for general
+    bounded variables is conjectured there, and simulated in our slow tests. The quantile is taken over 10,000
+    Dirichlet draws from a fixed generator: the same data give the same interval.
+
+    Arguments:
+        values: distinct observed values.
+        counts: how often each was observed; may be non-integer (effective counts).
+        level: coverage.
+        bounds: no observation can lie outside.
+    """
+    x, c = np.asarray(values, dtype=np.float64), np.asarray(counts, dtype=np.float64)
+    x, c = x[c > 0], c[c > 0]
+    lower, upper = bounds
+    if np.isin(x, bounds).all():
+        total, ups = c.sum(), c[x == upper].sum()
+        low, high = clopper_pearson(ups, total, level)
+        return lower + (upper - lower) * float(low), lower + (upper - lower) * float(high)
+    down, up = _coarsen(x, bounds, np.floor), _coarsen(x, bounds, np.ceil)
+    generator = np.random.Generator(np.random.PCG64(0))
+    weights = generator.standard_gamma(c, size=(_RESAMPLES, len(c)))  # (resamples, values)
+    extra = generator.standard_exponential(_RESAMPLES)
+    totals = weights.sum(axis=1) + extra
+    tail = (1 - level) / 2
+    low = np.quantile((weights @ down + extra * lower) / totals, tail)
+    high = np.quantile((weights @ up + extra * upper) / totals, 1 - tail)
+    return float(low), float(high)
+
+
+def histogram(values: ArrayLike, bounds: Ends = (0.0, 1.0)) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Distinct values and their counts, at most a few hundred of them, as ``bounded_mean`` takes them.
+
+    More distinct values than that are kept as they are but grouped in cells so narrow (1/256 of the range) that
+    ``bounded_mean``, which rounds outward, loses nothing visible.
+    """
+    distinct, counts = np.unique(np.asarray(values, dtype=np.float64), return_counts=True)
+    if len(distinct) <= _LEVELS:
+        return distinct, counts.astype(np.float64)
+    cell = np.round((distinct - bounds[0]) / (bounds[1] - bounds[0]) * 4 * _LEVELS)
+    _, group = np.unique(cell, return_inverse=True)
+    weight = np.bincount(group, weights=counts)
+    return np.bincount(group, weights=counts * distinct) / weight, weight.astype(np.float64)
+
+
+def _coarsen(x: NDArray[np.float64], bounds: Ends, rounding: np.ufunc) -> NDArray[np.float64]:
+    if len(x) <= _LEVELS:
+        return x
+    lower, width = bounds[0], bounds[1] - bounds[0]
+    return np.asarray(lower + width * rounding((x - lower) / width * _LEVELS) / _LEVELS)
+
+
+def student(mean: ArrayLike, variance: ArrayLike, count: ArrayLike, level: float) -> tuple[NDArray[np.float64], ...]:
+    """mean -+ t_{(1 + level) / 2, count - 1} * sqrt(variance / count), element by element: asymptotic.
+
+    ``variance`` is the unbiased sample variance of the ``count`` independent values averaged. Fewer than two values
+    say nothing: the interval is then the whole line.
+    """
+    m, v, n = (np.asarray(part, dtype=np.float64) for part in (mean, variance, count))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        reach = special.stdtrit(np.maximum(n - 1, 1), (1 + level) / 2) * np.sqrt(np.maximum(v, 0) / n)
+    reach = np.where(n >= 2, reach, np.inf)
+    return m - reach, m + reach

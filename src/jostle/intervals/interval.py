@@ -1,0 +1,42 @@
+"""An interval and what it claims."""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+Target = Literal["dataset", "population"]
+
+TARGETS: dict[str, str] = {
+    "dataset": "the inputs given",
+    "population": "the population the inputs came from",
+}
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A confidence interval for a mean, labelled with what it is an interval for and how it was made.
+
+    Arguments:
+        low, high: the ends.
+        level: the stated coverage, e.g. 0.95.
+        target: ``dataset``, the mean over exactly the inputs given, or ``population``, the mean over the population
+            from which the inputs are a random sample.
+        method: the construction, in a few words.
+    """
+
+    low: float
+    high: float
+    level: float
+    target: Target
+    method: str
+
+    @property
+    def half_width(self) -> float:
+        """Half of ``high - low``."""
+        return (self.high - self.low) / 2
+
+    def __contains__(self, value: float) -> bool:
+        return self.low <= value <= self.high
+
+    def to_dict(self) -> dict[str, Any]:
+        """A plain dictionary, for JSON."""
+        return {"low": self.low, "high": self.high, "level": self.level, "method": self.method}
