@@ -1,0 +1,116 @@
+"""A model as a function from a batch to outputs, in eval mode, and what is suspicious about it."""
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from jostle.errors import FailureError, JostleError, UsageError
+from jostle.tokens.inputs import Batch, Inputs
+
+_CHECKED = 16
+_TOLERANCE = 1e-3
+
+
+class TokenFunction:
+    """A model that answers batches of ``Inputs`` and counts how often it was asked.
+
+    Arguments:
+        model: any callable from a batch to outputs (batch, ...): a tensor, the first part of a tuple, or the
+            ``logits`` of a mapping or object. Mappings are passed as keyword arguments.
+        inputs: what it will be asked about.
+        name: how messages call it.
+        device: where it runs; by default where its first parameter lives.
+    """
+
+    def __init__(
+        self, model: Callable[..., Any], inputs: Inputs, name: str = "model", device: str | None = None
+    ) -> None:
+        if not callable(model):
+            raise UsageError(f"{name} of type {type(model).__name__} cannot be called; give an nn.Module or a function")
+        self.model, self.inputs, self.name = model, inputs, name
+        self.passes = 0
+        self.warnings: list[str] = []
+        self.device = torch.device(device) if device else _device_of(model)
+        if device and isinstance(model, nn.Module):
+            model.to(self.device)
+
+    @contextlib.contextmanager
+    def evaluating(self) -> Iterator[None]:
+        """Eval mode and no gradients inside; every module's own mode is put back after."""
+        modules = list(self.model.modules()) if isinstance(self.model, nn.Module) else []
+        modes = [module.training for module in modules]
+        if any(modes):
+            self.warnings.append(f"{self.name} was in train mode; it was measured in eval mode and put back")
+        try:
+            for module in modules:
+                module.training = False
+            with torch.inference_mode():
+                yield
+        finally:
+            for module, mode in zip(modules, modes, strict=True):
+                module.training = mode
+
+    def __call__(self, batch: Batch) -> Tensor:
+        """Outputs (batch, ...) of the model, on the CPU."""
+        if self.device.type != "cpu":
+            batch = {key: tensor.to(self.device, non_blocking=True) for key, tensor in batch.items()}
+        positional, named = self.inputs.arguments(batch)
+        try:
+            answer = self.model(*positional, **named)
+        except (JostleError, KeyboardInterrupt):
+            raise
+        except Exception as error:
+            shapes = ", ".join(f"{key or 'input'} {tuple(tensor.shape)}" for key, tensor in batch.items())
+            reason = " ".join(str(error).split())
+            raise FailureError(f"{self.name} raised {type(error).__name__} on a batch of {shapes}: {reason}") from error
+        outputs = self._outputs(answer)
+        size = len(next(iter(batch.values())))
+        if outputs.dim() == 0 or len(outputs) != size:
+            raise UsageError(
+                f"{self.name} answered {size} inputs with outputs of shape {tuple(outputs.shape)}; "
+                f"expected ({size}, classes), ({size}, 1) or ({size},)"
+            )
+        self.passes += size
+        return outputs.detach().cpu()
+
+    def check_steady(self) -> None:
+        """Note whether the model answers the same input differently twice, or differently in another batch."""
+        indices = np.arange(min(_CHECKED, len(self.inputs)))
+        first, second = (self(self.inputs.batch(indices)).double() for _ in range(2))
+        if not first.isfinite().all():
+            return  # said elsewhere, with a count
+        scale = float(first.abs().max()) + 1e-12
+        if float((first - second).abs().max()) > _TOLERANCE * scale:
+            self.warnings.append(
+                f"{self.name} answers the same input differently twice (dropout or sampling left on?); part of the "
+                "measured sensitivity is its own randomness"
+            )
+        elif len(indices) > 1:
+            halves = [self(self.inputs.batch(part)).double() for part in np.array_split(indices, 2)]
+            if float((first - torch.cat(halves)).abs().max()) > _TOLERANCE * scale:
+                self.warnings.append(
+                    f"{self.name} answers an input differently in another batch (batch statistics left on?); results "
+                    "depend on batch_size"
+                )
+
+    def _outputs(self, answer: Any) -> Tensor:
+        if isinstance(answer, Mapping) and "logits" in answer:
+            answer = answer["logits"]
+        elif hasattr(answer, "logits"):
+            answer = answer.logits
+        elif isinstance(answer, tuple | list) and answer:
+            answer = answer[0]
+        if isinstance(answer, np.ndarray):
+            answer = torch.from_numpy(answer)
+        if not isinstance(answer, Tensor):
+            raise UsageError(f"{self.name} must answer with a tensor of outputs, not {type(answer).__name__}")
+        return answer
+
+
+def _device_of(model: Callable[..., Any]) -> torch.device:
+    parameter = next(model.parameters(), None) if isinstance(model, nn.Module) else None
+    return torch.device("cpu") if parameter is None else parameter.device

@@ -1,0 +1,186 @@
+"""The inputs of a measurement, reachable by index whatever they came as."""
+
+from collections.abc import Mapping, Sized
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.utils.data import DataLoader, default_collate
+
+from jostle.errors import UsageError
+from jostle.tokens.view import TokenView
+
+Batch = dict[str, Tensor]
+
+_TOKEN_KEYS = ("inputs_embeds", "pixel_values", "input_ids", "inputs", "x")
+_MASK_KEYS = ("attention_mask", "mask")
+_ONLY = ""  # the key under which a plain tensor is filed
+
+
+class Inputs:
+    """N inputs, their tokens and their masks.
+
+    Arguments:
+        source: a tensor (N, ...), an array, a mapping of tensors that share N, a ``Dataset`` or a ``DataLoader`` (of
+            tensors, mappings, or pairs whose first part is the input).
+        view: what a token is.
+        mask: (N, tokens), true for tokens that may be jostled; by default the mapping's own mask, or all tokens.
+    """
+
+    def __init__(self, source: Any, view: TokenView, mask: Any = None) -> None:
+        self.view = view
+        self._fetch, self._tensors = None, _as_tensors(source)
+        if self._tensors is None:
+            self._fetch, self._tensors = _as_dataset(source)
+        self.count = len(self._fetch) if self._fetch is not None else _common_length(self._tensors or {})
+        if self.count == 0:
+            raise UsageError("inputs are empty: there is nothing to measure")
+        sample = self.batch(np.zeros(1, dtype=np.int64))
+        self.key = _token_key(sample, view)
+        self.shape = tuple(sample[self.key].shape[1:])
+        self.positions = view.positions(self.shape)
+        self.num_tokens = view.num_tokens(self.shape)
+        self.dim = self.sample_token().shape[1]
+        self.mask = self._read_mask(mask)
+        self.token_counts = None if self.mask is None else self.mask.sum(axis=1)
+
+    def __len__(self) -> int:
+        return self.count
+
+    def sample_token(self) -> Tensor:
+        """The first token of the first input, (1, dim): what a perturbation is checked against."""
+        first = self.batch(np.zeros(1, dtype=np.int64))[self.key]
+        return self.view.gather(first, torch.zeros(1, dtype=torch.int64))
+
+    def batch(self, indices: NDArray[np.int64]) -> Batch:
+        """The inputs of these indices: fresh, contiguous tensors that the caller may change."""
+        if self._fetch is not None:
+            return _as_batch(default_collate([_input_of(self._fetch[int(index)]) for index in indices]))
+        chosen = torch.from_numpy(np.ascontiguousarray(indices))
+        return {key: tensor.index_select(0, chosen) for key, tensor in (self._tensors or {}).items()}
+
+    def arguments(self, batch: Batch) -> tuple[tuple[Tensor, ...], dict[str, Tensor]]:
+        """Positional and keyword arguments with which the model is called on this batch."""
+        return ((batch[_ONLY],), {}) if set(batch) == {_ONLY} else ((), batch)
+
+    def check_finite(self, block: int = 4096) -> None:
+        """Raise if any input holds NaN or infinity, with the count and the first index."""
+        bad: list[int] = []
+        for start in range(0, self.count, block):
+            indices = np.arange(start, min(start + block, self.count))
+            batch = self.batch(indices)
+            finite = torch.stack([_rows_finite(tensor) for tensor in batch.values()]).all(dim=0)
+            bad.extend(indices[~finite.numpy()].tolist())
+        if bad:
+            raise UsageError(
+                f"{len(bad)} of {self.count} inputs hold NaN or infinity (first: input {bad[0]}); clean them first"
+            )
+
+    def nth_token(self, inputs: NDArray[np.int64], nth: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The position of the ``nth`` token of each input that is not masked."""
+        if self.mask is None:
+            return nth
+        order = np.argsort(~self.mask[inputs], axis=1, kind="stable")  # unmasked positions first, in their order
+        return np.take_along_axis(order, nth[:, None], axis=1)[:, 0]
+
+    def _read_mask(self, given: Any) -> NDArray[np.bool_] | None:
+        mask = given
+        if mask is None and self.num_tokens == 1:
+            return None  # the whole input as one token: a mask over its parts says nothing
+        if mask is None and self._tensors is not None:
+            names = (self.view.mask_key,) if self.view.mask_key else _MASK_KEYS
+            mask = next((self._tensors[name] for name in names if name in self._tensors), None)
+            if mask is None and self.view.mask_key:
+                raise UsageError(
+                    f"mask_key={self.view.mask_key!r} is not an entry of the inputs: {_keys(self._tensors)}"
+                )
+        if mask is None:
+            return None
+        mask = np.asarray(mask.cpu() if isinstance(mask, Tensor) else mask).astype(bool)
+        if mask.shape != (self.count, self.num_tokens):
+            raise UsageError(
+                f"the mask has shape {mask.shape}, expected ({self.count}, {self.num_tokens}): one entry per token"
+            )
+        empty = np.flatnonzero(~mask.any(axis=1))
+        if len(empty):
+            raise UsageError(
+                f"{len(empty)} of {self.count} inputs are all masked (first: input {empty[0]}): no token to jostle"
+            )
+        return None if mask.all() else mask
+
+
+def _rows_finite(tensor: Tensor) -> Tensor:
+    if not tensor.is_floating_point():
+        return torch.ones(len(tensor), dtype=torch.bool)
+    return tensor.isfinite().flatten(1).all(dim=1)
+
+
+def _as_tensors(source: Any) -> dict[str, Tensor] | None:
+    """The source as named tensors, or None if it is fetched item by item."""
+    if isinstance(source, Tensor | np.ndarray):
+        return {_ONLY: torch.as_tensor(source).cpu()}
+    if isinstance(source, Mapping):
+        wrong = [key for key, value in source.items() if not isinstance(value, Tensor | np.ndarray)]
+        if wrong or not source:
+            raise UsageError(f"inputs as a mapping must hold tensors; not so: {_keys(wrong)}")
+        return {str(key): torch.as_tensor(value).cpu() for key, value in source.items()}
+    held = getattr(source, "inputs", None)
+    return _as_tensors(held) if isinstance(held, Tensor | np.ndarray | Mapping) else None
+
+
+def _as_dataset(source: Any) -> tuple[Any, dict[str, Tensor] | None]:
+    """A map-style dataset to fetch from, or the stacked contents of a stream of batches."""
+    dataset = source.dataset if isinstance(source, DataLoader) else source
+    if hasattr(dataset, "__getitem__") and isinstance(dataset, Sized):
+        return dataset, None
+    if not hasattr(source, "__iter__"):
+        raise UsageError(
+            f"inputs of type {type(source).__name__} cannot be read: give a tensor, a mapping of tensors, a Dataset or "
+            "a DataLoader"
+        )
+    batches = [_as_batch(_input_of(batch)) for batch in source]
+    if not batches:
+        return None, {_ONLY: torch.empty(0)}
+    return None, {key: torch.cat([batch[key] for batch in batches]) for key in batches[0]}
+
+
+def _input_of(item: Any) -> Any:
+    """The input of a dataset's item: items are often (input, label)."""
+    return item[0] if isinstance(item, tuple | list) else item
+
+
+def _as_batch(collated: Any) -> Batch:
+    if isinstance(collated, Mapping):
+        return {str(key): torch.as_tensor(value).contiguous() for key, value in collated.items()}
+    return {_ONLY: torch.as_tensor(collated).contiguous()}
+
+
+def _common_length(tensors: Mapping[str, Tensor]) -> int:
+    lengths = {key: len(tensor) if tensor.dim() else 0 for key, tensor in tensors.items()}
+    if len(set(lengths.values())) > 1:
+        raise UsageError(f"the tensors of inputs differ in length: {lengths}")
+    return next(iter(lengths.values()))
+
+
+def _token_key(sample: Batch, view: TokenView) -> str:
+    if set(sample) == {_ONLY}:
+        return _ONLY
+    if view.key is not None:
+        if view.key not in sample:
+            raise UsageError(f"key={view.key!r} is not an entry of the inputs: {_keys(sample)}")
+        return view.key
+    candidates = [key for key in sample if key not in (*_MASK_KEYS, view.mask_key)]
+    if len(candidates) == 1:
+        return candidates[0]
+    for key in _TOKEN_KEYS:
+        if key in candidates:
+            return key
+    raise UsageError(
+        f"which entry of the inputs holds the tokens? Give key= to the token view, one of {_keys(candidates)}"
+    )
+
+
+def _keys(mapping: Any) -> str:
+    return ", ".join(repr(key) for key in mapping) or "nothing"

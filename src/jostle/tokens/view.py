@@ -1,0 +1,71 @@
+"""What a token is: a way to see one input as T tokens, without copying it."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from math import prod
+
+import torch
+from torch import Tensor
+
+from jostle.errors import UsageError
+from jostle.registry import Registry
+
+VIEWS: Registry[type["TokenView"]] = Registry("token view", ["jostle.tokens.views"])
+
+
+@dataclass(frozen=True, kw_only=True)
+class TokenView(ABC):
+    """How a batch of inputs is cut into tokens.
+
+    A view is described by one method, ``grid``: the batch seen as (batch, *positions, *token), sharing memory with the
+    batch. Positions are numbered row by row, 0 .. num_tokens - 1. Splitting and joining are therefore bit-exact
+    inverses, and every token but the chosen one stays as it was.
+
+    Arguments:
+        key: for inputs that are mappings of tensors, the entry that holds the tokens; by default the only entry that
+            is not a mask, or the first of ``inputs_embeds``, ``pixel_values``, ``input_ids``, ``inputs``, ``x``.
+        mask_key: for mappings, the entry with 1 for real tokens and 0 for padding; by default ``attention_mask`` or
+            ``mask`` where there is one.
+    """
+
+    key: str | None = None
+    mask_key: str | None = None
+
+    @abstractmethod
+    def positions(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        """The shape of the position grid for one input of this shape, e.g. (7, 7); raises if it does not fit."""
+
+    @abstractmethod
+    def grid(self, batch: Tensor) -> Tensor:
+        """``batch`` as (batch, *positions, *token), sharing its memory."""
+
+    @abstractmethod
+    def describe(self) -> str:
+        """A spec that makes this view again, e.g. ``patches:4``."""
+
+    def num_tokens(self, shape: tuple[int, ...]) -> int:
+        """T for one input of this shape."""
+        return prod(self.positions(shape))
+
+    def gather(self, batch: Tensor, position: Tensor) -> Tensor:
+        """Token ``position[i]`` of input i, as (batch, dim): a copy."""
+        grid = self.grid(batch)
+        tokens: Tensor = grid[self._index(batch, position)]
+        return tokens.reshape(len(batch), -1)
+
+    def put(self, batch: Tensor, position: Tensor, tokens: Tensor) -> Tensor:
+        """Write ``tokens`` (batch, dim) over token ``position[i]`` of input i, in place; returns ``batch``."""
+        grid = self.grid(batch)
+        index = self._index(batch, position)
+        grid[index] = tokens.reshape(len(batch), *grid.shape[len(index) :])
+        return batch
+
+    def _index(self, batch: Tensor, position: Tensor) -> tuple[Tensor, ...]:
+        rows = torch.arange(len(batch), device=batch.device)
+        return (rows, *torch.unravel_index(position, self.positions(tuple(batch.shape[1:]))))
+
+
+def must_fit(condition: bool, view: TokenView, shape: tuple[int, ...], expected: str) -> None:
+    """Raise the one error a view knows: it cannot cut inputs of this shape."""
+    if not condition:
+        raise UsageError(f"tokens={view.describe()} cannot cut inputs of shape {tuple(shape)}: {expected}")

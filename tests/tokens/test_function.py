@@ -1,0 +1,86 @@
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from jostle.errors import FailureError, UsageError
+from jostle.tokens import Inputs, Rows, TokenFunction
+
+INPUTS = Inputs(torch.randn(40, 6, dtype=torch.float64), Rows())
+SOME = np.arange(8)
+
+
+def ask(model, **options):
+    function = TokenFunction(model, INPUTS, **options)
+    with function.evaluating():
+        function.check_steady()
+        return function, function(INPUTS.batch(SOME))
+
+
+class Output:
+    def __init__(self, logits):
+        self.logits = logits
+
+
+@pytest.mark.parametrize(
+    "wrap", [lambda z: z, lambda z: (z, None), lambda z: {"logits": z}, Output, lambda z: z.numpy()]
+)
+def test_logits_are_found_in_what_models_return(wrap):
+    _, outputs = ask(lambda x: wrap(x[:, :2] * 2))
+    assert torch.equal(outputs, INPUTS.batch(SOME)[""][:, :2] * 2)
+
+
+def test_modes_are_put_back_exactly_even_after_an_error():
+    model = nn.Sequential(nn.Linear(6, 4), nn.Dropout(0.5), nn.BatchNorm1d(4), nn.Linear(4, 2))
+    model.train()
+    model[2].eval()
+    before = [module.training for module in model.modules()]
+    function, _ = ask(model)
+    assert [module.training for module in model.modules()] == before
+    assert "was in train mode" in function.warnings[0]
+    with pytest.raises(ZeroDivisionError), function.evaluating():
+        raise ZeroDivisionError
+    assert [module.training for module in model.modules()] == before
+
+
+def test_a_model_in_eval_mode_that_is_steady_is_not_warned_about():
+    function, _ = ask(nn.Sequential(nn.Linear(6, 4), nn.Dropout(0.5), nn.Linear(4, 2)).eval())
+    assert function.warnings == []
+
+
+def test_a_model_that_answers_differently_twice_is_noticed():
+    function, _ = ask(lambda x: nn.functional.dropout(x[:, :3], 0.5, training=True))
+    assert "answers the same input differently twice" in function.warnings[0]
+
+
+def test_a_model_that_looks_at_the_batch_is_noticed():
+    function, _ = ask(lambda x: (x - x.mean(dim=0))[:, :3])
+    assert "answers an input differently in another batch" in function.warnings[0]
+
+
+def test_passes_count_inputs_and_include_the_check():
+    function, _ = ask(lambda x: x)
+    assert function.passes == 16 + 16 + 16 + 8
+
+
+@pytest.mark.parametrize(
+    ("model", "kind", "message"),
+    [
+        (lambda x: x.sum(), UsageError, "answered 16 inputs with outputs of shape ()"),
+        (lambda x: x[:3], UsageError, "expected (16, classes)"),
+        (lambda x: "yes", UsageError, "must answer with a tensor of outputs, not str"),
+        (lambda x: x @ torch.ones(7), FailureError, "raised RuntimeError on a batch of input (16, 6)"),
+        (5, UsageError, "cannot be called"),
+    ],
+)
+def test_wrong_models_are_one_clear_line(model, kind, message):
+    with pytest.raises(kind) as error:
+        ask(model)
+    assert message in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_no_gradients_are_recorded():
+    weight = nn.Parameter(torch.ones(6))
+    _, outputs = ask(lambda x: x * weight)
+    assert not outputs.requires_grad

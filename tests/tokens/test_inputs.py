@@ -1,0 +1,110 @@
+import numpy as np
+import pytest
+import torch
+from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset
+
+from jostle.errors import UsageError
+from jostle.tokens import Coordinates, Inputs, Patches, Rows, Whole
+
+X = torch.randn(10, 5, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+
+
+class Labelled(Dataset):
+    def __len__(self):
+        return len(X)
+
+    def __getitem__(self, index):
+        return X[index], index % 2
+
+
+class Stream(IterableDataset):
+    def __iter__(self):
+        return iter(X)
+
+
+class Holder:
+    inputs = X
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        X,
+        X.numpy(),
+        {"x": X},
+        TensorDataset(X, torch.arange(10)),
+        Labelled(),
+        DataLoader(Labelled(), batch_size=3, shuffle=True),
+        DataLoader(Stream(), batch_size=4),
+        Holder(),
+    ],
+    ids=["tensor", "array", "mapping", "tensor-dataset", "dataset", "loader", "iterable-loader", "dataset-record"],
+)
+def test_inputs_are_reachable_by_index_whatever_they_came_as(source):
+    inputs = Inputs(source, Rows())
+    assert (len(inputs), inputs.num_tokens, inputs.dim, inputs.shape) == (10, 5, 3, (5, 3))
+    batch = inputs.batch(np.array([7, 2, 7]))
+    assert torch.equal(batch[inputs.key], X[[7, 2, 7]])
+
+
+def test_batches_may_be_changed_without_changing_the_inputs():
+    inputs = Inputs(X.clone(), Rows())
+    inputs.batch(np.array([0]))[inputs.key].zero_()
+    assert torch.equal(inputs.batch(np.array([0]))[inputs.key], X[:1])
+
+
+def test_the_mask_of_a_mapping_is_found_and_counted():
+    mask = torch.ones(10, 5, dtype=torch.int64)
+    mask[3, 2:] = 0
+    mask[4, :3] = 0
+    inputs = Inputs({"inputs_embeds": X, "attention_mask": mask, "position_ids": torch.zeros(10, 5)}, Rows())
+    assert inputs.key == "inputs_embeds"
+    assert inputs.token_counts.tolist() == [5, 5, 5, 2, 2, 5, 5, 5, 5, 5]
+    positions = inputs.nth_token(np.array([3, 3, 4, 4, 0]), np.array([0, 1, 0, 1, 4]))
+    assert positions.tolist() == [0, 1, 3, 4, 4]
+
+
+def test_a_full_mask_costs_nothing_and_whole_inputs_ignore_masks():
+    mask = torch.ones(10, 5)
+    assert Inputs({"x": X, "mask": mask}, Rows()).mask is None
+    mask[0, 0] = 0
+    assert Inputs({"x": X, "mask": mask}, Whole()).mask is None
+
+
+def test_arguments_are_positional_for_tensors_and_named_for_mappings():
+    plain, named = Inputs(X, Rows()), Inputs({"x": X, "mask": torch.ones(10, 5)}, Rows())
+    assert len(plain.arguments(plain.batch(np.array([0])))[0]) == 1
+    assert set(named.arguments(named.batch(np.array([0])))[1]) == {"x", "mask"}
+
+
+@pytest.mark.parametrize(
+    ("source", "view", "mask", "message"),
+    [
+        (torch.empty(0, 5), Coordinates(), None, "inputs are empty"),
+        ([], Rows(), None, "inputs are empty"),
+        ({"x": X, "y": X[:3]}, Rows(key="x"), None, "differ in length"),
+        ({"a": X, "b": X}, Rows(), None, "which entry of the inputs holds the tokens"),
+        ({"a": X, "b": X}, Rows(key="c"), None, "key='c' is not an entry"),
+        ({"a": X}, Rows(mask_key="m"), None, "mask_key='m' is not an entry"),
+        ({"a": "text"}, Rows(), None, "must hold tensors"),
+        (X, Rows(), torch.ones(10, 4), "the mask has shape (10, 4), expected (10, 5)"),
+        (X, Rows(), torch.zeros(10, 5), "10 of 10 inputs are all masked (first: input 0)"),
+        (3, Rows(), None, "inputs of type int cannot be read"),
+        (X, Patches(2), None, "must divide"),
+    ],
+)
+def test_wrong_inputs_are_one_clear_line(source, view, mask, message):
+    with pytest.raises(UsageError) as error:
+        Inputs(source, view, mask)
+    assert message in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_nan_and_infinity_are_counted():
+    broken = X.clone()
+    broken[4, 0, 0], broken[6, 1, 1] = torch.nan, torch.inf
+    with pytest.raises(UsageError, match=r"2 of 10 inputs hold NaN or infinity \(first: input 4\)"):
+        Inputs(broken, Rows()).check_finite()
+    with pytest.raises(UsageError, match=r"2 of 10"):
+        Inputs(broken, Rows()).check_finite(block=3)
+    Inputs(torch.randint(5, (4, 3)), Rows()).check_finite()
