@@ -1,0 +1,170 @@
+"""What counts as a change: a number for each (clean outputs, jostled outputs).
+
+A response keeps of the clean outputs only what it needs (its *reference*), so that a measurement remembers one integer
+an input for flips, and no outputs.
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import torch
+from torch import Tensor
+from torch.linalg import vector_norm
+
+from jostle.errors import UsageError
+from jostle.registry import Registry
+
+RESPONSES: Registry[type["Response"]] = Registry("response")
+
+
+class Response(ABC):
+    """One way to compare outputs before and after."""
+
+    is_binary: ClassVar[bool] = False
+    name: ClassVar[str]
+
+    @abstractmethod
+    def reference(self, outputs: Tensor) -> Tensor:
+        """What to remember of clean outputs (batch, ...): (batch, ...)."""
+
+    @abstractmethod
+    def change(self, reference: Tensor, outputs: Tensor) -> Tensor:
+        """The change (batch,) from a reference to jostled outputs (batch, ...)."""
+
+    def describe(self) -> str:
+        """A spec that makes this response again."""
+        return self.name
+
+
+@RESPONSES.register("flip")
+@dataclass(frozen=True)
+class Flip(Response):
+    """1 if the prediction changes, else 0: paper 1 (2403.06925), Def. 4.1.
+
+    The prediction is the sign of a single logit, where sign(0) = 0 is a value of its own, or the argmax of several.
+
+    Arguments:
+        rule: ``sign``, ``argmax``, or ``auto``: sign for outputs (batch,) or (batch, 1), argmax for (batch, classes).
+    """
+
+    rule: Literal["auto", "sign", "argmax"] = "auto"
+    is_binary: ClassVar[bool] = True
+    name: ClassVar[str] = "flip"
+
+    def __post_init__(self) -> None:
+        if self.rule not in ("auto", "sign", "argmax"):
+            raise UsageError(f"rule={self.rule!r} of flip must be auto, sign or argmax")
+
+    def reference(self, outputs: Tensor) -> Tensor:
+        logits = logits_of(outputs)
+        single = logits.shape[1] == 1
+        if self.rule == "argmax" and single:
+            raise UsageError("response flip:argmax needs at least two logits an input; use flip:sign for one")
+        if self.rule == "sign" and not single:
+            raise UsageError(f"response flip:sign needs one logit an input, the model gives {logits.shape[1]}")
+        return torch.sign(logits[:, 0]).to(torch.int64) if single else logits.argmax(dim=1)
+
+    def change(self, reference: Tensor, outputs: Tensor) -> Tensor:
+        return (self.reference(outputs) != reference).double()
+
+    def describe(self) -> str:
+        return self.name if self.rule == "auto" else f"{self.name}:{self.rule}"
+
+
+@RESPONSES.register("margin")
+@dataclass(frozen=True)
+class Margin(Response):
+    """|m' - m|, the change of the margin of the clean prediction.
+
+    For several logits m = z_c - max of the others with c the clean prediction; for one logit z, m = sign(z_clean) z.
+    """
+
+    name: ClassVar[str] = "margin"
+
+    def reference(self, outputs: Tensor) -> Tensor:
+        logits = logits_of(outputs).double()
+        chosen = torch.sign(logits[:, 0]) if logits.shape[1] == 1 else logits.argmax(dim=1).double()
+        return torch.stack([chosen, _margin(logits, chosen)], dim=1)  # (batch, 2)
+
+    def change(self, reference: Tensor, outputs: Tensor) -> Tensor:
+        return (_margin(logits_of(outputs).double(), reference[:, 0]) - reference[:, 1]).abs()
+
+
+@RESPONSES.register("logit-change")
+@dataclass(frozen=True)
+class LogitChange(Response):
+    """max_k |z'_k - z_k|, the largest change of any logit."""
+
+    name: ClassVar[str] = "logit-change"
+
+    def reference(self, outputs: Tensor) -> Tensor:
+        return logits_of(outputs)
+
+    def change(self, reference: Tensor, outputs: Tensor) -> Tensor:
+        return (logits_of(outputs).double() - reference.double()).abs().amax(dim=1)
+
+
+@RESPONSES.register("absolute-change")
+@dataclass(frozen=True)
+class AbsoluteChange(Response):
+    """||f(x') - f(x)||_2 over all outputs of an input, of any shape: features as well as logits."""
+
+    name: ClassVar[str] = "absolute-change"
+
+    def reference(self, outputs: Tensor) -> Tensor:
+        return outputs.reshape(len(outputs), -1)
+
+    def change(self, reference: Tensor, outputs: Tensor) -> Tensor:
+        distance: Tensor = vector_norm(self.reference(outputs).double() - reference.double(), dim=1)
+        return distance
+
+
+@RESPONSES.register("relative-change")
+@dataclass(frozen=True)
+class RelativeChange(AbsoluteChange):
+    """||f(x') - f(x)||_2 / ||f(x)||_2: the ratio inside paper 3's word sensitivity (2402.02969), Eq. 3.4."""
+
+    name: ClassVar[str] = "relative-change"
+
+    def change(self, reference: Tensor, outputs: Tensor) -> Tensor:
+        size: Tensor = vector_norm(reference.double(), dim=1)
+        return super().change(reference, outputs) / size
+
+
+@RESPONSES.register("angle")
+@dataclass(frozen=True)
+class Angle(AbsoluteChange):
+    """The angle in radians between f(x) and f(x'), from 0 to pi.
+
+    Computed as 2 atan2(||u - v||, ||u + v||) of the unit vectors u, v: exactly 0 for equal outputs, where arccos of the
+    cosine loses half of the digits.
+    """
+
+    name: ClassVar[str] = "angle"
+
+    def change(self, reference: Tensor, outputs: Tensor) -> Tensor:
+        before, after = reference.double(), self.reference(outputs).double()
+        before, after = (part / vector_norm(part, dim=1, keepdim=True) for part in (before, after))
+        return 2 * torch.atan2(vector_norm(after - before, dim=1), vector_norm(after + before, dim=1))
+
+
+def logits_of(outputs: Tensor) -> Tensor:
+    """Outputs as (batch, classes); one number an input is one logit."""
+    if outputs.dim() == 1:
+        return outputs[:, None]
+    if outputs.dim() != 2 or outputs.shape[1] == 0:
+        raise UsageError(
+            f"the model's outputs have shape {tuple(outputs.shape)}; this response needs (batch, classes), "
+            "(batch, 1) or (batch,); for features of other shapes use absolute-change, relative-change or angle"
+        )
+    return outputs
+
+
+def _margin(logits: Tensor, chosen: Tensor) -> Tensor:
+    """The margin (batch,) of class ``chosen`` (a sign for a single logit)."""
+    if logits.shape[1] == 1:
+        return chosen * logits[:, 0]
+    column = chosen.long()[:, None]
+    others = logits.scatter(1, column, -torch.inf).amax(dim=1)
+    return logits.gather(1, column)[:, 0] - others
