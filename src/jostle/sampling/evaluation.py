@@ -1,0 +1,140 @@
+"""Trials in, changes out: builds jostled batches once and asks every model about them."""
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from jostle.errors import UsageError
+from jostle.perturbations import Perturbation
+from jostle.randomness import Stream
+from jostle.responses import Response
+from jostle.sampling.trials import Integers, Trials
+from jostle.tokens import Batch, Inputs, TokenFunction
+
+Changes = NDArray[np.float64]
+
+_UNIFORMS_AT_ONCE = 2**18
+_REMEMBERED_NUMBERS = 2**25
+
+
+class Evaluation:
+    """Several models, one set of inputs, one kind of jostle, one response.
+
+    Memory holds one batch, one chunk of random numbers and the references of the inputs visited so far, never
+    N x T of anything.
+
+    Arguments:
+        functions: the models; all see the same jostled inputs.
+        perturbation: what a token becomes.
+        response: what counts as a change.
+        seed: of the noise.
+        batch_size: how many inputs a model answers at once.
+    """
+
+    def __init__(
+        self,
+        functions: list[TokenFunction],
+        perturbation: Perturbation,
+        response: Response,
+        seed: int,
+        batch_size: int,
+    ) -> None:
+        self.functions, self.perturbation, self.response = functions, perturbation, response
+        self.inputs: Inputs = functions[0].inputs
+        self.batch_size = batch_size
+        self.nonfinite = np.zeros(len(functions), dtype=np.int64)
+        self._noise = Stream(seed, "noise")
+        self._num_uniforms = perturbation.num_uniforms(self.inputs.dim)
+        self._references = [References(function, response, batch_size) for function in functions]
+
+    @property
+    def passes(self) -> int:
+        """Inputs answered by the model that answered most."""
+        return max(function.passes for function in self.functions)
+
+    def changes(self, trials: Trials) -> Changes:
+        """(models, trials): the change in each trial, NaN where a model's output or the change is not finite."""
+        out = np.zeros((len(self.functions), len(trials)))
+        references = [reference.of(trials.inputs) for reference in self._references]
+        chunk = max(1, _UNIFORMS_AT_ONCE // max(1, self._num_uniforms) // self.batch_size) * self.batch_size
+        for start in range(0, len(trials), chunk):
+            part = trials[start : start + chunk]
+            uniforms = self._noise.uniforms(part.inputs, part.tokens, part.draws, self._num_uniforms)
+            for first in range(0, len(part), self.batch_size):
+                rows = slice(first, first + self.batch_size)
+                batch, moved = self.jostled(part[rows], uniforms[rows])
+                where = start + first + moved
+                for index, function in enumerate(self.functions):
+                    out[index, where] = self._change(function, references[index][torch.from_numpy(where)], batch)
+        self.nonfinite += np.isnan(out).sum(axis=1)
+        return out
+
+    def jostled(self, trials: Trials, uniforms: NDArray[np.float64]) -> tuple[Batch, Integers]:
+        """The inputs of these trials with their one token moved, and which trials they are.
+
+        A trial whose token comes out bit for bit as it was (no noise, the same token drawn again) has no change by
+        definition; it is left out and costs no pass.
+        """
+        batch = self.inputs.batch(trials.inputs)
+        whole, position = batch[self.inputs.key], torch.from_numpy(trials.tokens)
+        before = self.inputs.view.gather(whole, position)
+        after = self.perturbation.apply(before, uniforms)
+        moved = (after != before).any(dim=1).nonzero()[:, 0]
+        self.inputs.view.put(whole, position, after)
+        if len(moved) < len(trials):
+            batch = {key: tensor[moved] for key, tensor in batch.items()}
+        return batch, moved.numpy()
+
+    def new_passes(self, trials: Trials) -> Integers:
+        """(trials,): passes a model needs for the first 1, 2, ... of these trials, clean ones included."""
+        fresh = np.zeros(len(trials), dtype=np.int64)
+        first_seen = np.unique(trials.inputs, return_index=True)[1]
+        fresh[first_seen] = ~self._references[0].is_known(trials.inputs[first_seen])
+        return np.cumsum(1 + fresh)
+
+    def _change(self, function: TokenFunction, reference: Tensor, batch: Batch) -> Changes:
+        if not len(reference):
+            return np.empty(0)
+        outputs = function(batch)
+        change = self.response.change(reference, outputs)
+        broken = ~(outputs.isfinite().flatten(1).all(dim=1) if outputs.dim() > 1 else outputs.isfinite())
+        return change.masked_fill(broken | ~change.isfinite(), torch.nan).numpy()
+
+
+class References:
+    """What a response remembers of a model's clean outputs, computed once an input where that fits in memory."""
+
+    def __init__(self, function: TokenFunction, response: Response, batch_size: int) -> None:
+        self.function, self.response, self.batch_size = function, response, batch_size
+        self._known = np.zeros(len(function.inputs), dtype=bool)
+        self._store: Tensor | None = None
+
+    def is_known(self, indices: Integers) -> NDArray[np.bool_]:
+        """Which of these inputs need no clean pass any more."""
+        return self._known[indices]
+
+    def of(self, indices: Integers) -> Tensor:
+        """The references of these inputs, (len(indices), ...)."""
+        distinct, back = np.unique(indices, return_inverse=True)
+        missing = distinct[~self._known[distinct]]
+        made = [self._make(missing[at : at + self.batch_size]) for at in range(0, len(missing), self.batch_size)]
+        if made and self._store is None and len(self._known) * made[0][0].numel() > _REMEMBERED_NUMBERS:
+            return torch.cat(made)[torch.from_numpy(back)]  # too large to keep: nothing is ever known
+        if made:
+            if self._store is None:
+                self._store = torch.empty((len(self._known), *made[0].shape[1:]), dtype=made[0].dtype)
+            self._store[torch.from_numpy(missing)] = torch.cat(made)
+            self._known[missing] = True
+        assert self._store is not None
+        return self._store[torch.from_numpy(indices)]
+
+    def _make(self, indices: Integers) -> Tensor:
+        outputs = self.function(self.function.inputs.batch(indices))
+        finite = outputs.reshape(len(outputs), -1).isfinite().all(dim=1).numpy()
+        if not finite.all():
+            raise UsageError(
+                f"{self.function.name} answers {int((~finite).sum())} of {len(finite)} unperturbed inputs with NaN or "
+                f"infinity (first: input {indices[~finite][0]}); its predictions there mean nothing"
+            )
+        return self.response.reference(outputs)
