@@ -1,0 +1,172 @@
+"""What is counted on a grid, and the intervals of a sample whose size was fixed beforehand."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from scipy import special
+
+from jostle.estimates.estimate import Estimate, Floats, Profile
+from jostle.estimates.support import BINARY, Support
+from jostle.intervals import Interval, Target, fixed
+from jostle.sampling import Trials
+
+
+@dataclass
+class GridTally:
+    """Sums over all triples of a grid, never N x T of anything.
+
+    Trials arrive input by input with all their tokens and draws. A cell is one (input, token) with its draws.
+
+    Arguments:
+        num_inputs, positions: N, and the shape of the position grid.
+        draws: trials a cell.
+        support: the values a change can take.
+        level, target: of the intervals.
+        is_deterministic: whether the jostle has no randomness, so that the complete grid is the exact answer.
+    """
+
+    num_inputs: int
+    positions: tuple[int, ...]
+    draws: int
+    support: Support
+    level: float
+    target: Target
+    is_deterministic: bool
+    per_input: Floats = field(init=False)
+    trials: int = field(init=False, default=0)
+
+    def __post_init__(self) -> None:
+        tokens = int(np.prod(self.positions))
+        self.per_input = np.full(self.num_inputs, np.nan)
+        self._noise_variance = np.zeros(self.num_inputs)  # of each input's mean, from its noise alone
+        self._weighted_counts = np.zeros(len(self.support.values))  # trials weighted by 1 / tokens of their input
+        self._square_weights = 0.0
+        low, high = self.support.bounds if self.support.is_discrete else (0.0, 0.0)
+        self._cell_counts = np.zeros((tokens, int(high - low) * self.draws + 1))  # cells by position and sum
+        self._cell_moments = np.zeros((3, tokens))  # count, sum and sum of squares of cell means, by position
+
+    def add(self, trials: Trials, changes: Floats) -> None:
+        """Take in the changes of whole inputs; NaN marks a trial that failed and is left out."""
+        cells = changes.reshape(-1, self.draws)
+        owner, token = trials.inputs[:: self.draws], trials.tokens[:: self.draws]
+        finite = np.isfinite(cells)
+        self.trials += int(finite.sum())
+        self._add_inputs(owner, cells, finite)
+        self._add_positions(token, cells, finite)
+
+    def _add_inputs(self, owner: np.ndarray, cells: Floats, finite: np.ndarray) -> None:
+        index, back = np.unique(owner, return_inverse=True)
+        filled = np.where(finite, cells, 0.0)
+        counts = np.bincount(back, weights=finite.sum(axis=1)).astype(np.float64)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            self.per_input[index] = np.bincount(back, weights=filled.sum(axis=1)) / counts
+            self._noise_variance[index] = self._variance_of_means(back, cells, counts)
+            weights = np.repeat(1 / counts[back], self.draws).reshape(cells.shape)[finite]
+        if self.support.is_discrete:
+            self._weighted_counts += self.support.count(cells[finite], weights)
+            self._square_weights += float((weights**2).sum())
+
+    def _variance_of_means(self, back: np.ndarray, cells: Floats, counts: Floats) -> Floats:
+        """The variance of each input's mean given the input.
+
+        With several draws, from the spread within cells. With one, from the spread over tokens, which is at least as
+        large; an input with one token and one draw gives NaN.
+        """
+        if self.draws > 1:
+            finite = np.isfinite(cells)
+            size = np.maximum(finite.sum(axis=1), 1)
+            deviation = np.where(finite, cells - np.nansum(cells, axis=1, keepdims=True) / size[:, None], 0.0)
+            within = (deviation**2).sum(axis=1) / np.maximum(size - 1, 1) * size
+            return np.asarray(np.bincount(back, weights=within) / counts**2)
+        change = np.nan_to_num(cells[:, 0])
+        mean = np.bincount(back, weights=change) / counts
+        spread = np.bincount(back, weights=np.where(np.isfinite(cells[:, 0]), (change - mean[back]) ** 2, 0.0))
+        return np.asarray(spread / (counts - 1) / counts)
+
+    def _add_positions(self, token: np.ndarray, cells: Floats, finite: np.ndarray) -> None:
+        whole = finite.all(axis=1)
+        sums = cells[whole].sum(axis=1)
+        if self.support.is_discrete:
+            column = (sums - self.support.values[0] * self.draws).astype(np.int64)
+            np.add.at(self._cell_counts, (token[whole], column), 1)
+        tokens = self._cell_moments.shape[1]
+        means = sums / self.draws
+        for row, weights in enumerate((np.ones_like(means), means, means**2)):
+            self._cell_moments[row] += np.bincount(token[whole], weights=weights, minlength=tokens)
+
+    @property
+    def value(self) -> float:
+        """The mean over the inputs visited so far."""
+        seen = self.per_input[np.isfinite(self.per_input)]
+        return float(seen.mean()) if len(seen) else float("nan")
+
+    def estimate(self) -> Estimate:
+        """The estimate from all inputs visited so far."""
+        seen = self.per_input[np.isfinite(self.per_input)]
+        value = float(seen.mean())
+        population = Interval(*self._clustered(seen), self.level, "population", self._clustered_method)
+        return Estimate(
+            value, self._dataset(value, seen, population), population, self.per_input, self._profile(), self.trials
+        )
+
+    @property
+    def _clustered_method(self) -> str:
+        return "inputs as clusters, Gaffke's bound" if self.support.is_discrete else "inputs as clusters, Student's t"
+
+    def _clustered(self, means: Floats) -> tuple[float, float]:
+        """An interval from one mean an input."""
+        if self.support.is_discrete:
+            bounds = self.support.bounds
+            return fixed.bounded_mean(*fixed.histogram(means, bounds), self.level, bounds)
+        variance = means.var(ddof=1) if len(means) > 1 else 0.0
+        low, high = fixed.student(means.mean(), variance, len(means), self.level)
+        return float(low), float(high)
+
+    def _dataset(self, value: float, seen: Floats, population: Interval) -> Interval:
+        if len(seen) < self.num_inputs:
+            method = f"{len(seen)} of {self.num_inputs} inputs, {population.method}"
+            return Interval(population.low, population.high, self.level, "dataset", method)
+        if self.is_deterministic:
+            return Interval(value, value, self.level, "dataset", "exact: every token of every input, no randomness")
+        if self.support.is_discrete:
+            size = self._weighted_counts.sum() ** 2 / self._square_weights  # trials of equal weight worth the same
+            counts = self._weighted_counts / self._weighted_counts.sum() * size
+            ends = fixed.bounded_mean(self.support.values, counts, self.level, self.support.bounds)
+            name = "Clopper-Pearson" if self.support == BINARY else "Gaffke's bound"
+            return Interval(*ends, self.level, "dataset", f"draws as strata, {name}")
+        noise = self._noise_variance
+        if np.isnan(noise).any():  # one token and one draw: only the spread over inputs is known, an upper bound
+            return Interval(population.low, population.high, self.level, "dataset", "spread over inputs, Student's t")
+        reach = float(special.ndtri((1 + self.level) / 2) * np.sqrt(noise.sum()) / self.num_inputs)
+        return Interval(value - reach, value + reach, self.level, "dataset", "draws as strata, normal")
+
+    def _profile(self) -> Profile:
+        count, total, squares = self._cell_moments
+        with np.errstate(invalid="ignore", divide="ignore"):
+            means = total / count
+            variance = (squares - count * means**2) / (count - 1)
+        if self.is_deterministic and self.target == "dataset":
+            low, high, method = means, means, "exact"
+        elif not self.support.is_discrete:
+            low, high = fixed.student(means, variance, count, self.level)
+            method = "inputs as clusters, Student's t"
+        elif self.target == "dataset" and self.support == BINARY:
+            low, high = fixed.clopper_pearson(total * self.draws, count * self.draws, self.level)
+            method = "draws as strata, Clopper-Pearson"
+        else:
+            low, high = self._bounded_positions(count)
+            method = "inputs as clusters, Gaffke's bound"
+        blank = count == 0
+        low, high = (np.where(blank, np.nan, end) for end in (low, high))
+        counts = (count * self.draws).astype(np.int64)
+        return Profile(means, low, high, counts, self.positions, self.target, method)
+
+    def _bounded_positions(self, count: Floats) -> tuple[Floats, Floats]:
+        bounds = self.support.bounds
+        values = np.linspace(*bounds, self._cell_counts.shape[1])
+        ends = [
+            fixed.bounded_mean(values, row, self.level, bounds) if cells else bounds
+            for row, cells in zip(self._cell_counts, count, strict=True)
+        ]
+        low, high = zip(*ends, strict=True)
+        return np.asarray(low), np.asarray(high)

@@ -1,0 +1,163 @@
+"""The answer to: how often does the prediction change when one token is jostled, where, and how sure are we?"""
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from jostle.estimates.estimate import Estimate, Floats, Profile, array, plain
+from jostle.estimates.settings import Settings
+from jostle.files import write_text
+from jostle.intervals import TARGETS, Interval
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+REASONS = {
+    "complete": "every token of every input was jostled",
+    "precision": "the interval is as narrow as asked for",
+    "max_passes": "max_passes was reached before the interval was as narrow as asked for",
+    "all-inputs-visited": "every input was visited: the population interval cannot get narrower with these inputs",
+    "interrupted": "interrupted: this is what was known by then",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Measurement:
+    """The token sensitivity of one model.
+
+    ``value`` is the mean over inputs of the mean over their tokens of the mean response, for flips paper 1's
+    normalised sensitivity (2403.06925, Eq. 2), between 0 and 1.
+
+    Arguments:
+        name: of the model.
+        settings: what was measured, on what, how.
+        estimate: the value, both intervals, the profile, the mean of every input.
+        passes: inputs the model answered, clean ones and the steadiness check included.
+        stopped: why sampling ended, a key of ``REASONS``.
+        nonfinite: trials left out because an output was NaN or infinite.
+        warnings: what is suspicious about the model or the numbers.
+        seconds: wall-clock time.
+        provenance: versions and time.
+    """
+
+    name: str
+    settings: Settings
+    estimate: Estimate = field(repr=False)
+    passes: int
+    stopped: str
+    nonfinite: int
+    warnings: list[str]
+    seconds: float
+    provenance: dict[str, str] = field(repr=False)
+
+    kind: ClassVar[str] = "jostle/measurement"
+    version: ClassVar[int] = 1
+
+    @property
+    def value(self) -> float:
+        """The estimate."""
+        return self.estimate.value
+
+    @property
+    def interval(self) -> Interval:
+        """The interval for the target asked for."""
+        return self.dataset if self.settings.target == "dataset" else self.population
+
+    @property
+    def low(self) -> float:
+        """The lower end of ``interval``."""
+        return self.interval.low
+
+    @property
+    def high(self) -> float:
+        """The upper end of ``interval``."""
+        return self.interval.high
+
+    @property
+    def dataset(self) -> Interval:
+        """The interval for the mean over exactly the inputs given."""
+        return self.estimate.dataset
+
+    @property
+    def population(self) -> Interval:
+        """The interval for the mean over the population the inputs came from."""
+        return self.estimate.population
+
+    @property
+    def profile(self) -> Profile:
+        """The mean change by token position."""
+        return self.estimate.profile
+
+    @property
+    def per_input(self) -> Floats:
+        """The mean change of each input, NaN where it was not visited."""
+        return self.estimate.per_input
+
+    @property
+    def trials(self) -> int:
+        """Finite (input, token, draw) triples evaluated."""
+        return self.estimate.trials
+
+    def __str__(self) -> str:
+        return "\n".join(_lines(self))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything, as plain numbers and text for JSON."""
+        return {
+            "kind": self.kind,
+            "version": self.version,
+            "name": self.name,
+            "value": self.value,
+            "low": self.low,
+            "high": self.high,
+            "target": self.settings.target,
+            "level": self.settings.level,
+            "dataset": self.dataset.to_dict(),
+            "population": self.population.to_dict(),
+            "settings": self.settings.to_dict(),
+            "passes": self.passes,
+            "trials": self.trials,
+            "stopped": self.stopped,
+            "nonfinite": self.nonfinite,
+            "warnings": list(self.warnings),
+            "profile": self.profile.to_dict(),
+            "per_input": plain(self.per_input),
+            "seconds": round(self.seconds, 3),
+            "provenance": self.provenance,
+        }
+
+    @classmethod
+    def from_dict(cls, record: dict[str, Any]) -> "Measurement":
+        """The measurement that ``to_dict`` wrote."""
+        ends = {target: Interval(target=target, **record[target]) for target in TARGETS}  # type: ignore[arg-type]
+        profile, per_input = Profile.from_dict(record["profile"]), array(record["per_input"])
+        estimate = Estimate(record["value"], **ends, per_input=per_input, profile=profile, trials=record["trials"])
+        settings = Settings(**record["settings"])
+        rest = ("name", "passes", "stopped", "nonfinite", "warnings", "seconds", "provenance")
+        return cls(settings=settings, estimate=estimate, **{key: record[key] for key in rest})
+
+    def save(self, path: str | Path) -> None:
+        """Write to a JSON file, whole or not at all; ``jostle.load`` reads it."""
+        write_text(path, json.dumps(self.to_dict(), indent=1) + "\n")
+
+    def plot(self) -> "Figure":
+        """The profile as a figure: a heat map for patches, a line with its band otherwise."""
+        from jostle.figures import profile_figure
+
+        return profile_figure(self)
+
+
+def _lines(m: Measurement) -> list[str]:
+    s, other = m.settings, m.population if m.settings.target == "dataset" else m.dataset
+    return [
+        f"{m.name}: {s.response} {m.value:.4g}   [{m.low:.4g}, {m.high:.4g}]   {s.level:.0%} for {TARGETS[s.target]}",
+        f"  [{other.low:.4g}, {other.high:.4g}] for {TARGETS[other.target]}",
+        *(f"  {line}" for line in (*s.lines(), effort(m))),
+        *(f"  warning: {warning}" for warning in m.warnings),
+    ]
+
+
+def effort(m: Measurement) -> str:
+    """What the number cost and why sampling ended, in a line."""
+    return f"{m.trials:,} trials, {m.passes:,} passes, {m.seconds:.1f} s; {REASONS[m.stopped]}"

@@ -1,0 +1,180 @@
+"""``measure`` and ``compare``: the two calls most people need."""
+
+import time
+import warnings
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from jostle import progress as progress_bar
+from jostle import specs
+from jostle.errors import UsageError
+from jostle.estimates.comparison import Comparison, Difference
+from jostle.estimates.estimate import Estimate
+from jostle.estimates.measurement import Measurement
+from jostle.estimates.run import Outcome, Run
+from jostle.estimates.settings import Settings, checked_level, checked_target
+from jostle.perturbations import PERTURBATIONS, Perturbation
+from jostle.provenance import provenance
+from jostle.responses import RESPONSES, Response
+from jostle.sampling import PLANS, Evaluation, Grid, Plan, Until
+from jostle.tokens import VIEWS, Inputs, TokenFunction, TokenView
+
+Model = Callable[..., Any]
+
+
+class JostleWarning(UserWarning):
+    """Something about a model or a measurement that the reader of the number should know."""
+
+
+class Interrupted(KeyboardInterrupt):
+    """Raised when a measurement is interrupted after something is known.
+
+    ``result`` holds it: a ``Measurement`` or a ``Comparison`` whose intervals are valid.
+    """
+
+    def __init__(self, result: Measurement | Comparison) -> None:
+        super().__init__("interrupted; .result holds what was known by then")
+        self.result = result
+
+
+def measure(
+    model: Model, inputs: Any, *, name: str = "model", progress: progress_bar.Progress = False, **choices: Any
+) -> Measurement:
+    """How often, or how much, the output changes when one token of an input is jostled.
+
+        S = mean over inputs x, tokens tau of x, noise of  R(f(x), f(x with token tau jostled))
+
+    For ``response="flip"`` this is paper 1's normalised sensitivity (2403.06925, Eq. 2).
+
+    >>> import torch, jostle
+    >>> parity = lambda x: x.prod(dim=1)
+    >>> bits = torch.randint(2, (100, 8), generator=torch.Generator().manual_seed(0)) * 2.0 - 1.0
+    >>> m = jostle.measure(parity, bits, tokens="coordinates", perturbation="sign-flip", plan=jostle.Grid(1))
+    >>> m.value, m.low, m.high
+    (1.0, 1.0, 1.0)
+
+    Arguments:
+        model: an ``nn.Module`` (put in eval mode and put back) or any callable from a batch to outputs.
+        inputs: a tensor (N, ...), a mapping of tensors with an attention mask, a ``Dataset`` or a ``DataLoader``.
+        name: how messages and files call the model.
+        progress: true for a bar on a terminal and plain lines elsewhere, or a function of ``progress.State``.
+        tokens: what a token is: ``Coordinates()``, ``Rows()``, ``Patches(4)``, ``Whole()``, or a spec: ``"patches:4"``.
+        perturbation: what a token becomes: ``GaussianNoise(std=1.0)``, ``SignFlip()``, ... or a spec.
+        response: what counts as a change: ``"flip"``, ``"margin"``, ... or an object of ``jostle.responses``.
+        plan: ``Until(half_width=0.01)`` (the default), or ``Grid(draws=5)``, the papers' protocol.
+        target: ``"dataset"`` or ``"population"``: which interval is ``low`` and ``high`` and decides when to stop.
+        mask: (N, T), true for tokens that may be jostled; by default the mapping's own attention mask.
+        level: coverage of the intervals.
+        seed: the same seed gives the same noise for every batch size, and for every model.
+        batch_size: how many inputs the model answers at once.
+        device: where the model runs; by default where it is.
+
+    Raises:
+        UsageError: one line on what cannot be used as given.
+        Interrupted: on Ctrl-C once something is known; ``.result`` holds it.
+    """
+    return compare({name: model}, inputs, progress=progress, **choices)[name]
+
+
+def compare(
+    models: Mapping[str, Model],
+    inputs: Any,
+    *,
+    tokens: TokenView | str,
+    perturbation: Perturbation | str,
+    response: Response | str = "flip",
+    plan: Plan | str | None = None,
+    target: str = "dataset",
+    mask: Any = None,
+    level: float = 0.95,
+    seed: int = 0,
+    batch_size: int = 128,
+    device: str | None = None,
+    progress: progress_bar.Progress = False,
+) -> Comparison:
+    """Measure several models on the same inputs and the same noise, with intervals for their paired differences.
+
+    Sharing inputs and noise makes differences several times sharper than two separate measurements. With ``Until``,
+    sampling stops when every model's interval is narrow enough. Arguments are those of ``measure``; ``models`` maps
+    names to models.
+
+    >>> import torch, jostle
+    >>> bits = torch.randint(2, (200, 9), generator=torch.Generator().manual_seed(0)) * 2.0 - 1.0
+    >>> c = jostle.compare({"parity": lambda x: x.prod(dim=1), "majority": lambda x: x.sum(dim=1)}, bits,
+    ...                    tokens="coordinates", perturbation="sign-flip", plan=jostle.Grid(1))
+    >>> c.difference("parity", "majority").verdict
+    'parity is more sensitive than majority'
+    """
+    if not isinstance(models, Mapping) or not models:
+        raise UsageError("models must be a mapping from names to models with at least one entry")
+    started = time.perf_counter()
+    view = specs.build(VIEWS, tokens, "tokens")
+    jostle = specs.build(PERTURBATIONS, perturbation, "perturbation")
+    change = specs.build(RESPONSES, response, "response")
+    chosen_plan: Plan = specs.build(PLANS, plan, "plan") if plan is not None else Until(half_width=0.01)
+    if isinstance(chosen_plan, Grid) and jostle.is_deterministic:
+        chosen_plan = Grid(draws=1)
+    held = Inputs(inputs, view, mask)
+    held.check_finite()
+    jostle.check(held.sample_token())
+    settings = Settings(
+        tokens=view.describe(),
+        perturbation=jostle.describe(),
+        response=change.describe(),
+        plan=chosen_plan.describe(),
+        target=checked_target(target),
+        level=checked_level(level),
+        seed=int(seed),
+        num_inputs=len(held),
+        num_tokens=held.num_tokens,
+    )
+    functions = [TokenFunction(model, held, str(name), device) for name, model in models.items()]
+    evaluation = Evaluation(functions, jostle, change, settings.seed, checked_batch_size(batch_size))
+    report = progress_bar.reporter(progress, ", ".join(function.name for function in functions))
+    try:
+        outcome = Run(evaluation, chosen_plan, settings.level, settings.target, settings.seed, report).go()
+    finally:
+        report.close()
+    result = _comparison(evaluation, settings, outcome, time.perf_counter() - started)
+    for warning in dict.fromkeys(text for m in result.measurements.values() for text in m.warnings):
+        warnings.warn(warning, JostleWarning, stacklevel=3)
+    if outcome.stopped == "interrupted":
+        raise Interrupted(result)
+    return result
+
+
+def checked_batch_size(batch_size: int) -> int:
+    """``batch_size`` if it is one."""
+    if isinstance(batch_size, bool) or not isinstance(batch_size, int) or batch_size < 1:
+        raise UsageError(f"batch_size={batch_size!r} must be a whole number, at least 1")
+    return batch_size
+
+
+def _comparison(evaluation: Evaluation, settings: Settings, outcome: Outcome, seconds: float) -> Comparison:
+    origin = provenance()
+    measurements = {
+        function.name: Measurement(
+            name=function.name,
+            settings=settings,
+            estimate=estimate,
+            passes=function.passes,
+            stopped=outcome.stopped,
+            nonfinite=int(nonfinite),
+            warnings=function.warnings + _nonfinite_warning(function.name, int(nonfinite), estimate),
+            seconds=seconds,
+            provenance=origin,
+        )
+        for function, estimate, nonfinite in zip(
+            evaluation.functions, outcome.singles, evaluation.nonfinite, strict=True
+        )
+    }
+    names = list(measurements)
+    differences = [Difference(names[a], names[b], settings.target, pair) for (a, b), pair in outcome.pairs.items()]
+    return Comparison(measurements, differences)
+
+
+def _nonfinite_warning(name: str, nonfinite: int, estimate: Estimate) -> list[str]:
+    if not nonfinite:
+        return []
+    trials = estimate.trials + nonfinite
+    return [f"{name} answered {nonfinite:,} of {trials:,} jostled inputs with NaN or infinity; they are left out"]

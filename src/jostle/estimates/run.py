@@ -1,0 +1,131 @@
+"""The loop: take trials from a plan, ask the models, count, look, stop."""
+
+import itertools
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+import numpy as np
+
+from jostle.errors import FailureError
+from jostle.estimates.estimate import Estimate
+from jostle.estimates.grid_tally import GridTally
+from jostle.estimates.support import BINARY, REAL, TERNARY
+from jostle.estimates.until_tally import UntilTally
+from jostle.intervals import Target
+from jostle.progress import Reporter, State
+from jostle.sampling import Evaluation, Grid, Plan, Trials, Until
+
+Tally = GridTally | UntilTally
+Pair = tuple[int, int]
+
+
+@dataclass
+class Outcome:
+    """What a run knows when it ends.
+
+    Arguments:
+        singles: one estimate a model.
+        pairs: for models a < b, the estimate of (change of a) - (change of b), trial by trial on the same noise.
+        stopped: why it ended: ``complete``, ``precision``, ``max_passes``, ``all-inputs-visited`` or ``interrupted``.
+    """
+
+    singles: list[Estimate]
+    pairs: dict[Pair, Estimate]
+    stopped: str
+
+
+class Run:
+    """One pass of a plan over several models.
+
+    Arguments:
+        evaluation: the models, inputs, jostle and response.
+        plan: which triples, and when to stop.
+        level, target: of the intervals; ``target`` is the one a stopping rule looks at.
+        seed: of the order and of the choice of triples.
+        report: told about progress.
+    """
+
+    def __init__(
+        self, evaluation: Evaluation, plan: Plan, level: float, target: Target, seed: int, report: Reporter
+    ) -> None:
+        self.evaluation, self.plan, self.seed, self.report = evaluation, plan, seed, report
+        self.level, self.target = level, target
+        count = len(evaluation.functions)
+        is_binary = evaluation.response.is_binary
+        self.singles = [self._tally(is_difference=False, is_binary=is_binary) for _ in range(count)]
+        self.pairs = {pair: self._tally(is_difference=True, is_binary=is_binary) for pair in _pairs(count)}
+
+    def go(self) -> Outcome:
+        """Run to the end, or to an interruption after which something is known."""
+        with ExitStack() as modes:
+            for function in self.evaluation.functions:
+                modes.enter_context(function.evaluating())
+                function.check_steady()
+            try:
+                stopped = self._until(self.plan) if isinstance(self.plan, Until) else self._grid(self.plan)
+            except KeyboardInterrupt:
+                if not self._has_results():
+                    raise
+                stopped = "interrupted"
+        if not self._has_results():
+            raise FailureError("no jostled input gave a finite output, so nothing could be measured")
+        pairs = {pair: tally.estimate() for pair, tally in self.pairs.items()}
+        return Outcome([tally.estimate() for tally in self.singles], pairs, stopped)
+
+    def _tally(self, *, is_difference: bool, is_binary: bool) -> Tally:
+        inputs = self.evaluation.inputs
+        support = (TERNARY if is_difference else BINARY) if is_binary else REAL
+        if isinstance(self.plan, Until):
+            return UntilTally(len(inputs), inputs.positions, self.plan, support, self.level, self.target)
+        exact = self.evaluation.perturbation.is_deterministic
+        return GridTally(
+            len(inputs), inputs.positions, self.plan.draws, support, self.level, self.target, is_deterministic=exact
+        )
+
+    def _grid(self, plan: Grid) -> str:
+        inputs, done = self.evaluation.inputs, 0
+        for trials in plan.blocks(inputs, self.seed, block=8 * self.evaluation.batch_size):
+            self._take(trials)
+            done += len(np.unique(trials.inputs))
+            summary = "  ".join(f"{tally.value:.4f}" for tally in self.singles)
+            self.report(State(done / len(inputs), self.evaluation.passes, summary))
+        return "complete"
+
+    def _until(self, plan: Until) -> str:
+        tallies = [tally for tally in self.singles if isinstance(tally, UntilTally)]
+        for start, stop in plan.looks():
+            trials = plan.trials(self.evaluation.inputs, self.seed, start, stop)
+            room = plan.max_passes - self.evaluation.passes
+            affordable = int(np.searchsorted(self.evaluation.new_passes(trials), room, side="right"))
+            self._take(trials[:affordable])
+            intervals = [(tally.value, *_ends(tally, self.target)) for tally in tallies]
+            share = min(plan.share_done(*interval) for interval in intervals)
+            summary = "  ".join(f"{value:.4f} ± {(high - low) / 2:.4f}" for value, low, high in intervals)
+            self.report(State(share, self.evaluation.passes, summary))
+            if all(plan.is_met(*interval) for interval in intervals):
+                return "precision"
+            if affordable < len(trials):
+                return "max_passes"
+            if self.target == "population" and tallies[0].has_visited_all:
+                return "all-inputs-visited"
+        raise AssertionError("looks() is endless")
+
+    def _take(self, trials: Trials) -> None:
+        changes = self.evaluation.changes(trials) if len(trials) else np.empty((len(self.singles), 0))
+        for tally, change in zip(self.singles, changes, strict=True):
+            tally.add(trials, change)
+        for (a, b), tally in self.pairs.items():
+            tally.add(trials, changes[a] - changes[b])
+
+    def _has_results(self) -> bool:
+        return all(tally.trials > 0 for tally in self.singles)
+
+
+def _pairs(count: int) -> Iterator[Pair]:
+    return itertools.combinations(range(count), 2)
+
+
+def _ends(tally: UntilTally, target: Target) -> tuple[float, float]:
+    interval = tally.interval(target)
+    return interval.low, interval.high

@@ -1,0 +1,56 @@
+"""The choices that define a measurement, as text and numbers."""
+
+from dataclasses import asdict, dataclass
+from typing import Any, get_args
+
+from jostle.errors import UsageError
+from jostle.intervals import Target
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What was measured, on what, how.
+
+    Arguments:
+        tokens, perturbation, response, plan: specs.
+        target: which interval ``low`` and ``high`` are, and which one a stopping rule looked at.
+        level: coverage of every interval.
+        seed: of order, choice and noise.
+        num_inputs, num_tokens: N and T; T counts masked positions too.
+    """
+
+    tokens: str
+    perturbation: str
+    response: str
+    plan: str
+    target: Target
+    level: float
+    seed: int
+    num_inputs: int
+    num_tokens: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """A plain dictionary, for JSON."""
+        return asdict(self)
+
+    def lines(self) -> list[str]:
+        """The choices as two lines of text."""
+        return [
+            f"{self.num_inputs:,} inputs of {self.num_tokens:,} tokens; tokens={self.tokens} "
+            f"perturbation={self.perturbation}",
+            f"plan={self.plan} seed={self.seed}",
+        ]
+
+
+def checked_target(target: str) -> Target:
+    """``target`` if it is one."""
+    if target not in get_args(Target):
+        raise UsageError(f"target={target!r} must be dataset (the inputs given) or population (where they came from)")
+    return target  # type: ignore[return-value]
+
+
+def checked_level(level: float) -> float:
+    """``level`` if it is a coverage."""
+    if not isinstance(level, int | float) or not 0 < level < 1:
+        raise UsageError(f"level={level!r} must lie between 0 and 1, for example 0.95")
+    return float(level)

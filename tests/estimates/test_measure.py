@@ -1,0 +1,264 @@
+import json
+import math
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import jostle
+from jostle.errors import FailureError, UsageError
+
+INPUTS = torch.randn(60, 5, 3, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+MODEL = nn.Sequential(nn.Flatten(), nn.Linear(15, 4, dtype=torch.float64)).eval()
+NOISE = jostle.GaussianNoise(1.0)
+
+
+def measure(model=MODEL, inputs=INPUTS, **options):
+    choices = {"tokens": jostle.Rows(), "perturbation": NOISE, "plan": jostle.Grid(2), **options}
+    return jostle.measure(model, inputs, **choices)
+
+
+def same(a, b):
+    a, b = a.to_dict(), b.to_dict()
+    for record in (a, b):
+        del record["seconds"], record["provenance"]
+    return a == b
+
+
+@pytest.mark.parametrize("plan", [jostle.Grid(3), jostle.Until(half_width=0.05), jostle.Until(relative=0.3)])
+@pytest.mark.parametrize("response", ["flip", "margin"])
+def test_the_same_seed_gives_the_same_result_for_every_batch_size(plan, response):
+    results = [measure(plan=plan, response=response, batch_size=size) for size in (1, 7, 128)]
+    for other in results[1:]:
+        assert other.value == pytest.approx(results[0].value, abs=1e-12)
+        assert other.trials == results[0].trials
+        assert other.per_input == pytest.approx(results[0].per_input, abs=1e-12, nan_ok=True)
+
+
+def test_another_seed_gives_another_result():
+    assert measure(seed=0).per_input.tolist() != measure(seed=1).per_input.tolist()
+
+
+def test_specs_and_objects_mean_the_same():
+    spelled = measure(tokens="rows", perturbation="gaussian-noise:std=1", plan="grid:2", response="flip")
+    assert same(spelled, measure())
+
+
+def test_single_logit_models_flip_by_sign():
+    column = nn.Sequential(nn.Flatten(), nn.Linear(15, 1)).eval()
+    flat = measure(lambda x: column(x)[:, 0])
+    assert flat.value == measure(column).value
+    two = measure(lambda x: torch.cat([torch.zeros(len(x), 1), column(x)], dim=1))
+    assert two.value == flat.value
+
+
+def test_masked_tokens_are_never_touched_and_inputs_weigh_the_same():
+    mask = torch.zeros(60, 5, dtype=torch.int64)
+    mask[:30, :2], mask[30:, 1:] = 1, 1
+
+    def model(x, attention_mask):
+        assert torch.equal(x[attention_mask == 0], reference[attention_mask == 0]) if len(x) == 60 else True
+        return (x * attention_mask[:, :, None]).flatten(1) @ weights
+
+    weights, reference = torch.randn(15, 3), INPUTS
+    mapping = {"x": INPUTS, "attention_mask": mask}
+    m = jostle.measure(model, mapping, tokens=jostle.Rows(), perturbation=NOISE, plan=jostle.Grid(4))
+    assert m.trials == 30 * 2 * 4 + 30 * 4 * 4
+    assert m.value == pytest.approx(m.per_input.mean())
+    assert m.profile.counts.tolist() == [120, 240, 120, 120, 120]
+    poisoned = {"x": torch.where(mask[:, :, None] == 1, INPUTS, 1e6), "attention_mask": mask}
+    assert (
+        jostle.measure(model, poisoned, tokens=jostle.Rows(), perturbation=NOISE, plan=jostle.Grid(4)).value == m.value
+    )
+    until = jostle.measure(model, mapping, tokens=jostle.Rows(), perturbation=NOISE, plan=jostle.Until(half_width=0.02))
+    exact = jostle.measure(model, mapping, tokens=jostle.Rows(), perturbation=NOISE, plan=jostle.Grid(200)).value
+    assert abs(until.value - exact) < 4 * math.sqrt(0.25 / until.trials)
+
+
+def test_an_explicit_mask_is_the_same_as_one_in_a_mapping():
+    mask = torch.rand(60, 5) < 0.5
+    mask[:, 0] = True
+    by_argument = measure(mask=mask)
+    by_mapping = jostle.measure(
+        lambda x, mask: MODEL(x), {"x": INPUTS, "mask": mask}, tokens="rows", perturbation=NOISE, plan=jostle.Grid(2)
+    )
+    assert by_argument.value == by_mapping.value
+
+
+def test_token_ids_can_be_replaced():
+    ids = torch.randint(11, (50, 6))
+    table = torch.randn(11, 4)
+    m = measure(lambda x: table[x].sum(dim=1), ids, perturbation=jostle.UniformToken(11))
+    assert 0 < m.value < 1
+    assert m.settings.num_tokens == 6
+
+
+def test_until_stops_at_the_width_asked_for_and_says_so():
+    m = measure(plan=jostle.Until(half_width=0.03))
+    assert m.stopped == "precision"
+    assert m.high - m.low <= 0.06
+    r = measure(plan=jostle.Until(relative=0.2))
+    assert (r.high - r.low) / 2 <= 0.2 * r.value
+
+
+def test_until_says_when_max_passes_ended_it():
+    for limit in (60, 100, 333):
+        m = measure(plan=jostle.Until(half_width=0.001, max_passes=limit))
+        assert m.stopped == "max_passes"
+        assert m.passes <= limit
+        assert m.passes >= limit - 1
+        assert m.high - m.low > 0.002
+        assert "max_passes was reached" in str(m)
+
+
+def test_until_for_the_population_ends_when_all_inputs_were_seen():
+    m = measure(plan=jostle.Until(half_width=0.001), target="population")
+    assert m.stopped == "all-inputs-visited"
+    assert (m.low, m.high) == (m.population.low, m.population.high)
+    assert m.population.half_width > m.dataset.half_width
+    assert not np.isnan(m.per_input).any()
+
+
+def test_outputs_that_are_not_finite_are_counted_and_never_a_flip():
+    def model(x):
+        return torch.where((x[:, 0, 0] > 2)[:, None], torch.nan, MODEL(x))
+
+    calm = INPUTS.clamp(max=1.5)
+    with pytest.warns(jostle.JostleWarning, match="NaN or infinity; they are left out"):
+        m = measure(model, calm, perturbation=jostle.GaussianNoise(1.0))
+    clean = measure(MODEL, calm)
+    assert 0 < m.nonfinite < m.trials
+    assert m.trials + m.nonfinite == clean.trials
+    assert m.value <= clean.value * clean.trials / m.trials
+    for plan in (jostle.Until(half_width=0.05), jostle.Grid(1)):
+        with pytest.warns(jostle.JostleWarning, match="left out"):
+            assert measure(model, calm, plan=plan).nonfinite > 0
+
+
+def test_a_model_whose_clean_outputs_are_not_finite_is_refused():
+    with pytest.raises(UsageError, match=r"answers 60 of 60 unperturbed inputs with NaN or infinity"):
+        measure(lambda x: MODEL(x) * torch.inf)
+
+
+def test_nothing_finite_is_a_failure():
+    first = INPUTS[:, 0, 0].clone()
+
+    def model(x):
+        moved = ~(x.flatten(1)[:, None] == INPUTS.flatten(1)[None]).all(dim=2).any(dim=1)
+        return MODEL(x).masked_fill(moved[:, None], torch.nan)
+
+    with pytest.raises(FailureError, match="nothing could be measured"):
+        measure(model, plan=jostle.Grid(1))
+    assert torch.equal(first, INPUTS[:, 0, 0])
+
+
+def test_the_inputs_and_the_random_state_are_left_alone():
+    before, state = INPUTS.clone(), torch.get_rng_state()
+    measure()
+    assert torch.equal(before, INPUTS)
+    assert torch.equal(state, torch.get_rng_state())
+
+
+def test_suspicious_models_are_said():
+    dropout = nn.Sequential(nn.Flatten(), nn.Dropout(0.5), nn.Linear(15, 4)).train()
+    with pytest.warns(jostle.JostleWarning, match="was in train mode"):
+        m = measure(dropout)
+    assert dropout.training
+    assert m.value == measure(dropout.eval()).value
+    with pytest.warns(jostle.JostleWarning, match="differently twice"):
+        measure(lambda x: nn.functional.dropout(MODEL(x), 0.5, training=True))
+
+
+def test_interruption_keeps_what_is_known():
+    for plan, stop_after in ((jostle.Until(half_width=0.0001), 400), (jostle.Grid(5), 400)):
+        calls = 0
+
+        def model(x):
+            nonlocal calls
+            calls += len(x)
+            if calls > stop_after:
+                raise KeyboardInterrupt
+            return MODEL(x)
+
+        with pytest.raises(jostle.Interrupted) as caught:
+            measure(model, plan=plan, batch_size=16)
+        m = caught.value.result[next(iter(caught.value.result))]
+        assert m.stopped == "interrupted"
+        assert 0 < m.trials < 400
+        assert m.low <= m.value <= m.high
+        assert "interrupted" in str(m)
+
+
+def test_interruption_before_anything_is_known_is_an_ordinary_one():
+    def model(x):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt) as caught:
+        measure(model)
+    assert not isinstance(caught.value, jostle.Interrupted)
+
+
+def test_a_saved_result_is_read_back_whole(tmp_path):
+    for plan in (jostle.Grid(2), jostle.Until(half_width=0.2)):
+        m = measure(plan=plan)
+        m.save(tmp_path / "m.json")
+        loaded = jostle.load(tmp_path / "m.json")
+        assert same(loaded, m)
+        assert str(loaded) == str(m)
+        assert loaded.profile.values == pytest.approx(m.profile.values, nan_ok=True)
+        assert json.loads((tmp_path / "m.json").read_text())["value"] == m.value
+
+
+def test_progress_is_told_estimate_half_width_and_passes():
+    states = []
+    m = measure(plan=jostle.Until(half_width=0.03), progress=states.append)
+    assert states[-1].passes == m.passes
+    assert f"{m.value:.4f} ± " in states[-1].summary
+    assert [state.passes for state in states] == sorted(state.passes for state in states)
+    assert states[-1].share == 1.0
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"inputs": INPUTS[:0]}, "inputs are empty"),
+        ({"inputs": INPUTS.clone().fill_(torch.nan)}, "60 of 60 inputs hold NaN"),
+        ({"tokens": "patch:4"}, "unknown token view 'patch'; did you mean patches?"),
+        ({"tokens": "patches:4"}, "must divide"),
+        ({"perturbation": "gaussian-noise:-1"}, "std=-1"),
+        ({"perturbation": jostle.UniformToken([[1.0]])}, "tokens of 1 numbers, the inputs' tokens have 3"),
+        ({"response": "flips"}, "unknown response 'flips'; did you mean flip?"),
+        ({"plan": "unti:0.1"}, "unknown plan 'unti'; did you mean until?"),
+        ({"target": "world"}, "target='world' must be dataset"),
+        ({"level": 95}, "level=95 must lie between 0 and 1"),
+        ({"batch_size": 0}, "batch_size=0 must be"),
+        ({"mask": torch.zeros(60, 5)}, "are all masked"),
+        ({"model": lambda x: x}, "needs (batch, classes)"),
+        ({"model": lambda x: MODEL(x)[:1]}, "answered 16 inputs with outputs of shape (1, 4)"),
+    ],
+)
+def test_wrong_use_is_one_clear_line(options, message):
+    with pytest.raises(UsageError) as error:
+        measure(**options)
+    assert message in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: jostle.Until(half_width=0), "half_width=0 of Until must be a finite number larger than 0"),
+        (lambda: jostle.Until(half_width=-0.1), "half_width=-0.1"),
+        (lambda: jostle.Until(relative=math.nan), "relative=nan"),
+        (lambda: jostle.Until(), "exactly one of half_width= and relative="),
+        (lambda: jostle.Until(half_width=0.1, relative=0.1), "exactly one"),
+        (lambda: jostle.Until(half_width=0.1, max_passes=0), "max_passes=0"),
+        (lambda: jostle.Grid(0), "draws=0 of Grid"),
+        (lambda: jostle.Grid(2.5), "draws=2.5 of Grid"),
+    ],
+)
+def test_wrong_plans_are_one_clear_line(make, message):
+    with pytest.raises(UsageError) as error:
+        make()
+    assert message in str(error.value)
