@@ -1,0 +1,72 @@
+"""The commands, their help, and what an error looks like."""
+
+import sys
+import traceback
+from typing import Any
+
+from cyclopts import App, CycloptsError
+from rich.console import Console
+
+import jostle
+from jostle.cli.demo import demo
+from jostle.cli.listing import list_names
+from jostle.cli.measure import compare, measure
+from jostle.errors import JostleError
+
+_HELP = """Jostle one input token: does the prediction hold?
+
+jostle measures how often a neural network's prediction changes when a single
+token of its input (an image patch, a word, a bit) is changed at random, says
+where, and says how sure it is.
+
+Start here:
+
+  jostle demo            four small networks on real digits: a report in minutes
+  jostle list models     what there is by name; also datasets, tokens, ...
+  jostle measure --help  your own model
+"""
+
+app = App(name="jostle", help=_HELP, help_format="plaintext", version=jostle.__version__, version_flags=["--version"])
+app.command(measure)
+app.command(compare)
+app.command(demo)
+app.command(list_names, name="list")
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run a command; print an error as one line; exit with 0, 1 (failure), 2 (wrong use) or 130 (Ctrl-C)."""
+    words = sys.argv[1:] if arguments is None else arguments
+    debug = "--debug" in words
+    try:
+        app(
+            [word for word in words if word != "--debug"], exit_on_error=False, print_error=False, result_action=_ignore
+        )
+    except JostleError as error:
+        _fail(str(error), error.exit_code, debug)
+    except CycloptsError as error:
+        _fail(f"{_one_line(error)} (see jostle {_command(words)}--help)", 2, debug)
+    except KeyboardInterrupt:
+        _fail("interrupted", 130, debug)
+    except BrokenPipeError:
+        sys.exit(0)
+    except MemoryError:
+        _fail("out of memory; try a smaller --batch-size", 1, debug)
+
+
+def _ignore(_: Any) -> None:
+    """Commands print; what they return is for Python callers."""
+
+
+def _fail(message: str, code: int, debug: bool) -> None:
+    if debug:
+        traceback.print_exc()
+    Console(stderr=True, soft_wrap=True, highlight=False).print(f"jostle: {message}", markup=False)
+    sys.exit(code)
+
+
+def _one_line(error: CycloptsError) -> str:
+    return " ".join(str(error).split())
+
+
+def _command(words: list[str]) -> str:
+    return f"{words[0]} " if words and not words[0].startswith("-") else ""

@@ -1,0 +1,5 @@
+"""``jostle demo``."""
+
+
+def demo() -> None:
+    """Demo."""

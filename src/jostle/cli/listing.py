@@ -1,0 +1,57 @@
+"""``jostle list``: what there is, by name."""
+
+import inspect
+import json
+from typing import Annotated, Any, Literal
+
+from cyclopts import Parameter
+from rich.console import Console
+from rich.table import Table
+
+Kind = Literal["models", "datasets", "tokens", "perturbations", "responses", "plans"]
+
+
+def list_names(
+    kind: Annotated[Kind | None, Parameter(help="Which kind of thing; without it, all of them.")] = None,
+    /,
+    *,
+    as_json: Annotated[bool, Parameter(name="--json", negative="", help="Print JSON.")] = False,
+) -> None:
+    """List models, datasets, tokens, perturbations, responses and plans by name.
+
+    Names are used in specs: --tokens patches:4, --perturbation
+    gaussian-noise:std=2, --model zoo:vit-simple.
+    """
+    found = {name: _describe(registry) for name, registry in _registries().items() if kind in (None, name)}
+    if as_json:
+        print(json.dumps(found, indent=1))  # noqa: T201
+        return
+    console = Console(highlight=False)
+    for title, things in found.items():
+        table = Table("name", "what it is", title=title, title_justify="left", box=None, padding=(0, 2))
+        for name, text in things.items():
+            table.add_row(name, text)
+        console.print(table, "")
+
+
+def _registries() -> dict[str, Any]:
+    from jostle import data, models, perturbations, responses, sampling, tokens
+
+    return {
+        "models": models.MODELS,
+        "datasets": data.DATASETS,
+        "tokens": tokens.VIEWS,
+        "perturbations": perturbations.PERTURBATIONS,
+        "responses": responses.RESPONSES,
+        "plans": sampling.PLANS,
+    }
+
+
+def _describe(registry: Any) -> dict[str, str]:
+    return {name: _summary(registry.get(name)) for name in registry.names()}
+
+
+def _summary(thing: Any) -> str:
+    """The first sentence of a docstring."""
+    text = " ".join((inspect.getdoc(thing) or "").split("\n\n")[0].split())
+    return text.partition(". ")[0].rstrip(".")
