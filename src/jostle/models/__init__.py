@@ -1,0 +1,52 @@
+"""Networks by name: one file per architecture family, each written from its paper, and ``create`` to build one.
+
+Here: images in, logits out. Not here: training (``jostle.training``). Left on the line: ``jostle.data``; right:
+``jostle.tokens``. To add a model, imitate ``mlp.py``: a class whose sizes are keyword-only and have defaults, with
+``register`` on it, and its module in the list below. Every model here takes ``image_size``, ``channels`` and
+``classes``, and is ``classifier(features(images))``.
+"""
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import nn
+
+from jostle.registry import Registry, unknown_name
+
+__all__ = ["MODELS", "create", "names", "register"]
+
+MODELS = Registry[Callable[..., nn.Module]](
+    "model", modules=["jostle.models.vit", "jostle.models.convmixer", "jostle.models.mlp", "jostle.models.cnn"]
+)
+names = MODELS.names
+register = MODELS.register
+
+
+def create(name: str, *, seed: int | None = None, **sizes: Any) -> nn.Module:
+    """The model called ``name`` with fresh random weights; paper sizes unless told otherwise.
+
+    Arguments:
+        name: one of ``names()``.
+        seed: makes the weights a function of name, sizes and this number, and leaves torch's own random state alone;
+            without it they are drawn from torch's global generator.
+        sizes: keyword arguments of that model, e.g. ``image_size``, ``channels``, ``classes``.
+
+    >>> model = create("vit-simple", image_size=28, channels=1, depth=2, seed=0)
+    >>> tuple(model(torch.zeros(5, 1, 28, 28, dtype=torch.get_default_dtype())).shape)
+    (5, 10)
+    >>> create("vit-simple", depht=2)
+    Traceback (most recent call last):
+    jostle.errors.UsageError: unknown vit-simple argument 'depht'; did you mean depth?
+    """
+    model_class = MODELS.get(name)
+    known = inspect.signature(model_class).parameters
+    for size in sizes:
+        if size not in known:
+            raise unknown_name(f"{name} argument", size, known)
+    if seed is None:
+        return model_class(**sizes)
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(seed)
+        return model_class(**sizes)

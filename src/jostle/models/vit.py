@@ -1,0 +1,161 @@
+"""Vision transformers: an image is cut into patches, each patch is one token.
+
+``vit-simple`` follows Beyer, Zhai and Kolesnikov, "Better plain ViT baselines for ImageNet-1k" (2205.01580): the ViT of
+Dosovitskiy et al. (2010.11929) with fixed 2-D sin-cos positions and mean pooling instead of learned positions and a
+class token, and without dropout.
+"""
+
+import torch
+from torch import Tensor, nn
+
+from jostle.errors import UsageError
+from jostle.models import register
+from jostle.models.sizes import check_choice, check_images, check_patches, check_positive
+
+ATTENTIONS = ("softmax", "relu", "linear")
+
+
+@register("vit-simple")
+class SimpleVisionTransformer(nn.Module):
+    """Patches -> tokens + fixed positions -> ``depth`` pre-norm blocks -> LayerNorm -> mean over tokens -> logits.
+
+    At the default sizes it is paper 1's (2403.06925) ViT-simple for CIFAR-10: 1,975,210 parameters. Weights start from
+    torch's defaults, as in that paper.
+
+    Arguments:
+        image_size: height and width; a multiple of ``patch_size``.
+        channels: colours of the image.
+        classes: logits; 1 for a binary task with a single logit.
+        patch_size: height and width of a patch; there are (image_size / patch_size)^2 tokens.
+        dim: width of a token; a multiple of 4, for the positions.
+        depth: number of blocks.
+        heads: attention heads in each block.
+        dim_head: width of a head; need not be dim / heads.
+        mlp_dim: hidden width of the MLP in each block.
+        attention: ``softmax``, ``relu`` or ``linear``; see ``Attention``.
+    """
+
+    def __init__(
+        self,
+        *,
+        image_size: int = 32,
+        channels: int = 3,
+        classes: int = 10,
+        patch_size: int = 4,
+        dim: int = 64,
+        depth: int = 6,
+        heads: int = 16,
+        dim_head: int = 64,
+        mlp_dim: int = 512,
+        attention: str = "softmax",
+    ) -> None:
+        super().__init__()
+        check_positive(image_size=image_size, channels=channels, classes=classes, patch_size=patch_size, dim=dim)
+        check_positive(depth=depth, heads=heads, dim_head=dim_head, mlp_dim=mlp_dim)
+        check_patches(image_size, patch_size)
+        self.image_size, self.channels, self.patch_size = image_size, channels, patch_size
+        patch_dim = channels * patch_size**2
+        self.embed = nn.Sequential(nn.LayerNorm(patch_dim), nn.Linear(patch_dim, dim), nn.LayerNorm(dim))
+        self.positions: Tensor  # (tokens, dim)
+        self.register_buffer("positions", sincos_positions(image_size // patch_size, dim), persistent=False)
+        self.blocks = nn.Sequential(*(Block(dim, heads, dim_head, mlp_dim, attention) for _ in range(depth)))
+        self.norm = nn.LayerNorm(dim)
+        self.classifier = nn.Linear(dim, classes)
+
+    def features(self, images: Tensor) -> Tensor:
+        """The mean over the tokens of the last layer, # (batch, dim)."""
+        check_images(images, self.channels, self.image_size)
+        tokens = self.embed(cut_patches(images, self.patch_size))  # (batch, tokens, dim)
+        tokens = self.norm(self.blocks(tokens + self.positions))  # (batch, tokens, dim)
+        pooled: Tensor = tokens.mean(dim=1)  # (batch, dim)
+        return pooled
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Images to logits, # (batch, channels, image_size, image_size) -> (batch, classes)."""
+        logits: Tensor = self.classifier(self.features(images))
+        return logits
+
+    def extra_repr(self) -> str:
+        """The sizes that no layer below shows."""
+        return f"image_size={self.image_size}, patch_size={self.patch_size}"
+
+
+def cut_patches(images: Tensor, size: int) -> Tensor:
+    """Square patches in row order, pixels before channels, # (batch, C, H, W) -> (batch, tokens, size * size * C).
+
+    >>> cut_patches(torch.arange(16).reshape(1, 1, 4, 4), 2)[0, 1].tolist()
+    [2, 3, 6, 7]
+    """
+    batch, channels, height, width = images.shape
+    grid = images.reshape(batch, channels, height // size, size, width // size, size)
+    return grid.permute(0, 2, 4, 3, 5, 1).reshape(batch, -1, size * size * channels)
+
+
+def sincos_positions(grid: int, dim: int) -> Tensor:
+    """Fixed positions of a ``grid`` x ``grid`` image, in row order, # (grid * grid, dim).
+
+    A token at (row, column) has [sin(column w), cos(column w), sin(row w), cos(row w)], where w runs over dim / 4
+    frequencies from 1 down to 1/10000, evenly spaced in the logarithm.
+    """
+    if dim % 4:
+        raise UsageError(f"dim={dim} must be a multiple of 4: a sine and a cosine for each row and column frequency")
+    exponents = torch.linspace(0, 1, dim // 4, dtype=torch.float64)
+    frequencies = 10_000.0**-exponents  # (dim / 4,)
+    rows, columns = torch.meshgrid(torch.arange(grid), torch.arange(grid), indexing="ij")
+    row_angles = rows.reshape(-1, 1) * frequencies  # (tokens, dim / 4)
+    column_angles = columns.reshape(-1, 1) * frequencies  # (tokens, dim / 4)
+    parts = [column_angles.sin(), column_angles.cos(), row_angles.sin(), row_angles.cos()]
+    return torch.cat(parts, dim=1).to(torch.get_default_dtype())  # (tokens, dim)
+
+
+class Block(nn.Module):
+    """Pre-norm block: x + attention(norm(x)), then x + mlp(norm(x)); tokens in, tokens out."""
+
+    def __init__(self, dim: int, heads: int, dim_head: int, mlp_dim: int, attention: str) -> None:
+        super().__init__()
+        self.attention = nn.Sequential(nn.LayerNorm(dim), Attention(dim, heads, dim_head, attention))
+        self.mlp = nn.Sequential(nn.LayerNorm(dim), nn.Linear(dim, mlp_dim), nn.GELU(), nn.Linear(mlp_dim, dim))
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """One block, # (batch, tokens, dim) -> (batch, tokens, dim)."""
+        tokens = tokens + self.attention(tokens)
+        mixed: Tensor = tokens + self.mlp(tokens)
+        return mixed
+
+
+class Attention(nn.Module):
+    """Multi-head attention, A v with A made from the scores s = q k^T / sqrt(dim_head); no biases.
+
+    ``softmax``: A = softmax(s). ``relu``: A = relu(s) / tokens (Wortsman et al. 2023, 2309.08586). ``linear``:
+    A = s / tokens, computed as q (k^T v), so the cost grows with the number of tokens and not with its square.
+    """
+
+    def __init__(self, dim: int, heads: int, dim_head: int, kind: str = "softmax") -> None:
+        super().__init__()
+        check_choice("attention", kind, ATTENTIONS)
+        self.heads, self.dim_head, self.kind = heads, dim_head, kind
+        self.to_qkv = nn.Linear(dim, 3 * heads * dim_head, bias=False)
+        self.to_out = nn.Linear(heads * dim_head, dim, bias=False)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """Every token looks at every token, # (batch, tokens, dim) -> (batch, tokens, dim)."""
+        batch, num_tokens, _ = tokens.shape
+        qkv = self.to_qkv(tokens).reshape(batch, num_tokens, 3, self.heads, self.dim_head)
+        q, k, v = qkv.permute(2, 0, 3, 1, 4).unbind(0)  # each (batch, heads, tokens, dim_head)
+        mixed = self.mix(q, k, v)  # (batch, heads, tokens, dim_head)
+        joined: Tensor = self.to_out(mixed.transpose(1, 2).reshape(batch, num_tokens, -1))  # (batch, tokens, dim)
+        return joined
+
+    def mix(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        """A v for queries, keys and values of shape (batch, heads, tokens, dim_head)."""
+        if self.kind == "softmax":
+            return nn.functional.scaled_dot_product_attention(q, k, v)
+        scale: float = self.dim_head**-0.5 / k.shape[-2]
+        if self.kind == "relu":
+            weights = torch.relu(q @ k.mT) * scale  # (batch, heads, tokens, tokens)
+            return weights.matmul(v)
+        return q.matmul(k.mT @ v) * scale
+
+    def extra_repr(self) -> str:
+        """What the shapes of the weights do not show."""
+        return f"heads={self.heads}, dim_head={self.dim_head}, kind={self.kind!r}"

@@ -1,0 +1,70 @@
+"""``jostle.models.create``, over every registered model."""
+
+import pytest
+import torch
+
+from jostle import models
+from jostle.errors import UsageError
+
+
+@pytest.mark.parametrize("classes", [1, 2, 10])
+@pytest.mark.parametrize("name", models.names())
+def test_images_to_logits_through_features(name, classes):
+    model = models.create(name, image_size=8, channels=2, classes=classes, seed=0).double().eval()
+    images = torch.randn(3, 2, 8, 8, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    logits = model(images)
+    assert logits.shape == (3, classes)
+    assert torch.equal(logits, model.classifier(model.features(images)))
+    # One image at a time gives the same logits: nothing leaks between the examples of a batch.
+    torch.testing.assert_close(torch.cat([model(images[i : i + 1]) for i in range(3)]), logits)
+
+
+@pytest.mark.parametrize("name", models.names())
+def test_every_parameter_gets_a_gradient(name):
+    model = models.create(name, image_size=8, channels=2, seed=0).double()
+    images = torch.randn(3, 2, 8, 8, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    model(images).square().sum().backward()
+    assert [name for name, weight in model.named_parameters() if not weight.grad.abs().sum() > 0] == []
+
+
+@pytest.mark.parametrize("name", models.names())
+def test_seed_decides_the_weights_and_spares_the_global_generator(name):
+    before = torch.random.get_rng_state()
+    first, same, other = (models.create(name, seed=seed).state_dict() for seed in (0, 0, 1))
+    assert torch.equal(torch.random.get_rng_state(), before)
+    assert all(torch.equal(first[key], same[key]) for key in first)
+    assert any(not torch.equal(first[key], other[key]) for key in first)
+
+
+@pytest.mark.parametrize("name", models.names())
+def test_without_seed_the_global_generator_decides(name):
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(3)
+        drawn = models.create(name).state_dict()
+    seeded = models.create(name, seed=3).state_dict()
+    assert all(torch.equal(drawn[key], seeded[key]) for key in drawn)
+
+
+@pytest.mark.parametrize("name", models.names())
+@pytest.mark.parametrize("size", ["image_size", "channels", "classes"])
+@pytest.mark.parametrize("value", [0, -1, 2.0, "3", True, None])
+def test_sizes_are_positive_whole_numbers(name, size, value):
+    with pytest.raises(UsageError, match=f"{size} must be a whole number of at least 1, got {value!r}"):
+        models.create(name, **{size: value})
+
+
+@pytest.mark.parametrize("name", models.names())
+def test_images_of_another_size(name):
+    model = models.create(name, image_size=8, channels=2)
+    with pytest.raises(UsageError, match=r"built for images of shape \(2, 8, 8\), got a batch of shape \(3, 1, 8, 8\)"):
+        model(torch.zeros(3, 1, 8, 8))
+
+
+def test_unknown_model():
+    with pytest.raises(UsageError, match="unknown model 'vit-simpel'; did you mean vit-simple"):
+        models.create("vit-simpel")
+
+
+def test_unknown_argument():
+    with pytest.raises(UsageError, match=r"unknown vit-simple argument 'depht'; did you mean depth\?"):
+        models.create("vit-simple", depht=3)
