@@ -1,0 +1,98 @@
+"""How weights are changed: the settings of a run that decide its outcome, checked once."""
+
+import math
+import re
+import zlib
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from jostle.data import Dataset
+from jostle.errors import UsageError
+from jostle.registry import unknown_name
+
+OPTIMIZERS = ("adam", "adamw", "sgd")
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Optimiser, learning rate, batches and seed of a training run; see ``fit`` for each of them."""
+
+    optimizer: str
+    lr: float
+    momentum: float
+    weight_decay: float
+    batch_size: int
+    seed: int
+
+    def __post_init__(self) -> None:
+        if self.optimizer not in OPTIMIZERS:
+            raise unknown_name("optimizer", str(self.optimizer), OPTIMIZERS)
+        if not 0 < self.lr < math.inf:
+            raise UsageError(f"lr must be a positive number, got {self.lr}")
+        if not 0 <= self.momentum < 1:
+            raise UsageError(f"momentum must lie in [0, 1), got {self.momentum}")
+        if self.momentum and self.optimizer != "sgd":
+            raise UsageError(f"momentum={self.momentum} is for optimizer='sgd'; {self.optimizer} has its own")
+        if not 0 <= self.weight_decay < math.inf:
+            raise UsageError(f"weight_decay must be at least 0, got {self.weight_decay}")
+        if not isinstance(self.batch_size, int) or self.batch_size < 1:
+            raise UsageError(f"batch_size must be a whole number of at least 1, got {self.batch_size!r}")
+        if not isinstance(self.seed, int):
+            raise UsageError(f"seed must be a whole number, got {self.seed!r}")
+
+    def build_optimizer(self, model: nn.Module) -> torch.optim.Optimizer:
+        """The optimiser for all parameters of ``model``."""
+        parameters = list(model.parameters())
+        if not parameters:
+            raise UsageError(f"{type(model).__name__} has no parameters: there is nothing to train")
+        if self.optimizer == "sgd":
+            return torch.optim.SGD(parameters, self.lr, momentum=self.momentum, weight_decay=self.weight_decay)
+        if self.optimizer == "adamw":
+            return torch.optim.AdamW(parameters, self.lr, weight_decay=self.weight_decay)
+        return torch.optim.Adam(parameters, self.lr, weight_decay=self.weight_decay)
+
+    def describe(self, model: nn.Module, dataset: Dataset) -> dict[str, Any]:
+        """Everything that must be the same for a checkpoint to belong to this run, as JSON values.
+
+        Architecture and contents are checksums; the architecture's is of the printed model, which shows heads and
+        activations that the shapes of the weights do not.
+        """
+        printed = re.sub(r" at 0x[0-9a-f]+", "", repr(model))  # Addresses change from one process to the next.
+        return asdict(self) | {
+            "model": type(model).__name__,
+            "model architecture": zlib.crc32(printed.encode()),
+            "model dtype": str(next(model.parameters()).dtype),
+            "dataset": dataset.name,
+            "dataset split": dataset.split,
+            "dataset length": len(dataset),
+            "dataset classes": dataset.classes,
+            "dataset contents": _checksum(dataset.inputs, dataset.labels),
+        }
+
+
+def check_same(stored: dict[str, Any], current: dict[str, Any], source: object) -> None:
+    """Raise if the settings ``stored`` in a checkpoint differ from those of the ``current`` run, naming which.
+
+    >>> check_same({"lr": 0.1, "seed": 0}, {"lr": 0.2, "seed": 0}, "a.safetensors")
+    Traceback (most recent call last):
+    jostle.errors.UsageError: a.safetensors is from another run: lr was 0.1, is 0.2; use those settings or another file
+    """
+    names = [*current, *(name for name in stored if name not in current)]
+    differing = [
+        f"{name} was {stored.get(name)}, is {current.get(name)}"
+        for name in names
+        if stored.get(name) != current.get(name)
+    ]
+    if differing:
+        raise UsageError(f"{source} is from another run: {'; '.join(differing)}; use those settings or another file")
+
+
+def _checksum(*tensors: Tensor) -> int:
+    checksum = 0
+    for tensor in tensors:
+        checksum = zlib.crc32(f"{tensor.dtype} {tuple(tensor.shape)}".encode(), checksum)
+        checksum = zlib.crc32(tensor.detach().cpu().contiguous().numpy().data, checksum)
+    return checksum

@@ -1,0 +1,95 @@
+import math
+
+import pytest
+import torch
+from torch import nn
+
+from jostle.data import Dataset
+from jostle.errors import UsageError
+from jostle.training.recipe import Recipe, check_same
+from tests.training.toys import network, random_points
+
+GOOD = {"optimizer": "sgd", "lr": 0.1, "momentum": 0.9, "weight_decay": 0.01, "batch_size": 10, "seed": 0}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"optimizer": "adamm"}, "unknown optimizer 'adamm'; did you mean adam"),
+        ({"lr": 0.0}, "lr must be a positive number, got 0.0"),
+        ({"lr": math.nan}, "lr must be a positive number, got nan"),
+        ({"lr": math.inf}, "lr must be a positive number, got inf"),
+        ({"momentum": 1.0}, r"momentum must lie in \[0, 1\), got 1.0"),
+        ({"optimizer": "adam"}, "momentum=0.9 is for optimizer='sgd'"),
+        ({"weight_decay": -0.1}, "weight_decay must be at least 0, got -0.1"),
+        ({"batch_size": 0}, "batch_size must be a whole number of at least 1, got 0"),
+        ({"seed": 0.5}, "seed must be a whole number, got 0.5"),
+    ],
+)
+def test_settings_that_cannot_be(change, message):
+    with pytest.raises(UsageError, match=message):
+        Recipe(**(GOOD | change))
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "expected"), [("adam", torch.optim.Adam), ("adamw", torch.optim.AdamW), ("sgd", torch.optim.SGD)]
+)
+def test_optimizer_gets_the_settings(optimizer, expected):
+    momentum = 0.9 if optimizer == "sgd" else 0.0
+    built = Recipe(**(GOOD | {"optimizer": optimizer, "momentum": momentum})).build_optimizer(network())
+    group = built.param_groups[0]
+    assert type(built) is expected
+    assert (group["lr"], group["weight_decay"], group.get("momentum", 0.0)) == (0.1, 0.01, momentum)
+
+
+def test_nothing_to_train():
+    with pytest.raises(UsageError, match="Flatten has no parameters"):
+        Recipe(**GOOD).build_optimizer(nn.Flatten())
+
+
+def test_describe_is_the_same_for_the_same_run():
+    recipe = Recipe(**GOOD)
+    again = recipe.describe(network(seed=1), random_points())  # Initial weights are no setting.
+    assert recipe.describe(network(), random_points()) == again
+
+
+def changed_inputs() -> Dataset:
+    dataset = random_points()
+    return Dataset(dataset.name, dataset.inputs + 1, dataset.labels, dataset.classes)
+
+
+@pytest.mark.parametrize(
+    ("model", "dataset", "differing"),
+    [
+        (network(dropout=0.3), random_points(), "model architecture"),
+        (network().double(), random_points(), "model dtype"),
+        (network(), random_points(name="other"), "dataset"),
+        (network(), changed_inputs(), "dataset contents"),
+    ],
+)
+def test_describe_tells_runs_apart(model, dataset, differing):
+    recipe = Recipe(**GOOD)
+    usual, other = recipe.describe(network(), random_points()), recipe.describe(model, dataset)
+    assert [name for name in usual if usual[name] != other[name]] == [differing]
+
+
+def test_describe_ignores_addresses():
+    class Odd(nn.Linear):
+        def extra_repr(self):
+            return repr(self.marker)
+
+    recipe = Recipe(**GOOD)
+    first, second = Odd(5, 3), Odd(5, 3)
+    first.marker, second.marker = object(), object()
+    assert repr(first) != repr(second)
+    assert recipe.describe(first, random_points()) == recipe.describe(second, random_points())
+
+
+def test_check_same_names_all_that_differs():
+    check_same(GOOD, GOOD, "run.safetensors")
+    with pytest.raises(
+        UsageError, match=r"^run.safetensors is from another run: lr was 0.1, is 0.2; seed was 0, is 3;"
+    ):
+        check_same(GOOD, GOOD | {"lr": 0.2, "seed": 3}, "run.safetensors")
+    with pytest.raises(UsageError, match="warmup was 5, is None"):
+        check_same(GOOD | {"warmup": 5}, GOOD, "run.safetensors")
