@@ -18,6 +18,7 @@ def replacing(path: str | Path) -> Iterator[Path]:
     os.close(handle)
     temporary = Path(name)
     try:
+        temporary.chmod(0o666 & ~_umask())  # as a plain open() would; mkstemp lets only the owner read
         yield temporary
         with temporary.open("rb+") as written:
             os.fsync(written.fileno())
@@ -26,6 +27,12 @@ def replacing(path: str | Path) -> Iterator[Path]:
         raise FailureError(f"could not write {path}: {error.strerror or error}; nothing was left behind") from error
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def _umask() -> int:
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
 
 
 def write_text(path: str | Path, text: str) -> None:

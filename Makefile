@@ -1,0 +1,51 @@
+# Two commands do everything on a fresh machine with Python >= 3.11: `make demo` and `make test`.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+export OMP_NUM_THREADS ?= 1
+
+.PHONY: demo test test-slow test-all check format benchmark readme clean help
+
+help:                 ## what there is
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 18
+
+demo: $(VENV)/.demo   ## four small networks on real digits, ending in an HTML report (minutes)
+	$(BIN)/jostle demo
+
+test: $(VENV)/.dev    ## the default tests, doctests and examples
+	$(BIN)/python -m pytest -n 2
+
+test-slow: $(VENV)/.dev  ## coverage simulations and the demo from end to end
+	$(BIN)/python -m pytest -n 2 -m slow
+
+check: $(VENV)/.dev   ## static checks: lint, format, types, import direction
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(VENV)/.dev  ## mend what ruff can
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+benchmark: $(VENV)/.dev  ## speed and passes, as ratios measured in one run
+	$(BIN)/python -m pytest benchmarks -q -s -m '' --benchmark-columns=median,iqr,rounds
+
+readme: $(VENV)/.demo  ## run the demo and write its figure, records and table into docs/ and README.md
+	$(BIN)/python tools/readme.py
+
+clean:                ## remove the environment and caches, not results
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+
+# torch comes first and pinned: asked for by a range it would be the newest build with gigabytes of CUDA packages.
+$(VENV)/.demo: pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "jostle needs Python 3.11 or newer; set PYTHON=")'
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) torch==2.13.0
+	$(PIP) --editable '.[samples]'
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.demo
+	$(PIP) --editable '.[samples,dev]'
+	@touch $@

@@ -1,0 +1,98 @@
+"""Paired differences between models: which pairs can be told apart."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from jostle.errors import UsageError
+from jostle.figures.scales import PlainNumbers
+from jostle.figures.style import GRID, INK, MUTED, STRONG, WIDTH, label, styled, wrapped
+from jostle.intervals import TARGETS
+
+if TYPE_CHECKING:
+    from jostle.estimates import Difference
+
+UNDECIDED = "#8a8f96"
+
+
+def differences(pairs: "Sequence[Difference]") -> Figure:
+    """A forest plot: a row for each pair with its difference, its interval, and both as numbers.
+
+    An interval that excludes zero is blue with a filled point, one that includes it grey with an open point.
+
+    Arguments:
+        pairs: from top to bottom; ``first - second``, so that right of zero the first is more sensitive.
+    """
+    if not pairs:
+        raise UsageError("differences needs at least one difference, and the list is empty")
+    names = [_name(pair) for pair in pairs]
+    heights = [0.17 * name.count("\n") + 0.34 for name in names]
+    digits = _digits(pairs)
+    with styled():
+        figure = Figure(figsize=(WIDTH, sum(heights) + 1.15), layout="constrained")
+        axes = figure.add_subplot()
+        axes.axvline(0, color=INK, linewidth=0.9, zorder=1)
+        middles = [sum(heights[:i]) + height / 2 for i, height in enumerate(heights)]
+        for pair, middle in zip(pairs, middles, strict=True):
+            _draw(axes, pair, middle, digits)
+        axes.set_yticks(middles, names, linespacing=1.15)
+        axes.set_ylim(sum(heights), 0)
+        _dress(axes, pairs)
+    return figure
+
+
+def excludes_zero(pair: "Difference") -> bool:
+    """Whether the interval decides which of the two is more sensitive."""
+    return pair.low > 0 or pair.high < 0
+
+
+def _name(pair: "Difference") -> str:
+    line = f"{pair.first} \N{MINUS SIGN} {pair.second}"
+    return line if len(line) <= 28 else f"{wrapped(pair.first, 28)}\n\N{MINUS SIGN} {wrapped(pair.second, 26)}"
+
+
+def _digits(pairs: "Sequence[Difference]") -> int:
+    """Decimals that show two digits of the narrowest interval's half width."""
+    widths = [pair.interval.half_width for pair in pairs if 0 < pair.interval.half_width < np.inf]
+    return int(np.clip(1 - np.floor(np.log10(min(widths, default=0.1))), 0, 6))
+
+
+def _draw(axes: Axes, pair: "Difference", middle: float, digits: int) -> None:
+    color = STRONG if excludes_zero(pair) else UNDECIDED
+    axes.hlines(middle, pair.low, pair.high, color=color, linewidth=2.4, zorder=2)
+    axes.plot(
+        [pair.value], [middle], marker="o", markersize=6.5, markeredgewidth=1.6, markeredgecolor=color,
+        markerfacecolor=color if excludes_zero(pair) else "white", linestyle="none", zorder=3,
+    )  # fmt: skip
+    value, low, high = (
+        f"{end:+.{digits}f}".replace("-", "\N{MINUS SIGN}") for end in (pair.value, pair.low, pair.high)
+    )
+    axes.annotate(
+        f"{value}  [{low}, {high}]", (1, middle), (8, 0), xycoords=("axes fraction", "data"),
+        textcoords="offset points", va="center", fontsize=8.5, color=INK if excludes_zero(pair) else MUTED,
+    )  # fmt: skip
+
+
+def _dress(axes: Axes, pairs: "Sequence[Difference]") -> None:
+    interval = pairs[0].interval
+    axes.margins(x=0.08)
+    axes.grid(visible=False, axis="y")
+    axes.grid(color=GRID, axis="x")
+    axes.xaxis.set_major_locator(MaxNLocator(nbins=6, steps=[1, 2, 5, 10]))
+    axes.xaxis.set_major_formatter(PlainNumbers())
+    label(axes, f"difference, with its {interval.level:.0%} interval for {TARGETS[interval.target]}", "")
+    axes.tick_params(axis="y", length=0, labelcolor=INK)
+    axes.spines["left"].set_visible(False)
+    hints = {
+        "\N{LEFTWARDS ARROW} second more sensitive": "right",
+        "first more sensitive \N{RIGHTWARDS ARROW}": "left",
+    }
+    for text, side in hints.items():
+        axes.annotate(
+            text, (0, 1), (-7 if side == "right" else 7, 5), xycoords=("data", "axes fraction"),
+            textcoords="offset points", ha=side, va="bottom", fontsize=8.5, color=MUTED,
+        )  # fmt: skip

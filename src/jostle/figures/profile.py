@@ -1,0 +1,79 @@
+"""Where the tokens are whose change changes the prediction: the profile of one measurement."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import Normalize
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from jostle.figures.curves import Series, curves
+from jostle.figures.heat_maps import SCALE_HEIGHT, color_scale, largest
+from jostle.figures.style import HEAT, INK, MUTED, Floats, styled, wrapped
+from jostle.intervals import TARGETS
+
+if TYPE_CHECKING:
+    from jostle.estimates import Measurement
+
+_MOST_NUMBERS = 14  # a grid with more rows or columns has no room for a number in each cell
+
+
+def profile_figure(measurement: "Measurement") -> Figure:
+    """The mean change by token position: a heat map where positions form a grid, else a line with its band.
+
+    A grid is two numbers in ``profile.positions``, or three of which the first is 1 (one channel). The band is an
+    interval for each position on its own. Positions that were never jostled stay empty.
+    """
+    profile = measurement.profile
+    shape = profile.positions
+    if len(shape) == 3 and shape[0] == 1:
+        shape = shape[1:]
+    if len(shape) == 2:
+        return _grid(measurement.name, profile.values.reshape(shape), quantity(measurement))
+    band = f"{measurement.settings.level:.0%} interval of each position for {TARGETS[profile.target]}"
+    series = Series(measurement.name, np.arange(len(profile.values)), profile.values, profile.low, profile.high)
+    return curves(
+        [series], x_label="token position", y_label=f"{quantity(measurement)}; {band}", title=measurement.name
+    )
+
+
+def quantity(measurement: "Measurement") -> str:
+    """What the numbers of ``measurement`` are: ``flip rate``, or the mean of another response."""
+    response = measurement.settings.response
+    return "flip rate" if response.split(":")[0] == "flip" else f"mean {response}"
+
+
+def _grid(name: str, values: Floats, label: str) -> Figure:
+    rows, columns = values.shape
+    cell = float(np.clip(5.0 / max(rows, columns), 0.08, 0.55))
+    with styled():
+        head = 0.2 * (wrapped(name, 40).count("\n") + 1) + 0.12
+        width, height = max(0.7 + cell * columns, 3.6), head + cell * rows + 0.5 + SCALE_HEIGHT
+        figure = Figure(figsize=(width, height))
+        bottom = 1 - (head + cell * rows) / height
+        axes = figure.add_axes((0.6 / width, bottom, cell * columns / width, cell * rows / height))
+        scale = Normalize(0.0, largest([values]))
+        mapped = axes.imshow(values, cmap=HEAT, norm=scale, interpolation="none")
+        axes.set_title(wrapped(name, 40), loc="left", weight="bold", pad=8)
+        axes.grid(visible=False)
+        axes.spines[:].set_visible(False)
+        axes.tick_params(length=0, labelsize=8.5)
+        axes.set_xlabel("patch column", color=MUTED)
+        axes.set_ylabel("patch row", color=MUTED, rotation_mode="anchor")
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        axes.yaxis.set_major_locator(MaxNLocator(integer=True))
+        if max(rows, columns) <= _MOST_NUMBERS:
+            _write_numbers(axes, values, scale)
+        color_scale(figure, mapped, label, left=0.6)
+    return figure
+
+
+def _write_numbers(axes: Axes, values: Floats, scale: Normalize) -> None:
+    digits = int(np.clip(1 - np.floor(np.log10(scale.vmax or 1.0)), 0, 4))  # two digits of the largest
+    for (row, column), value in np.ndenumerate(values):
+        if np.isfinite(value):
+            text = f"{value:.{digits}f}" if value else "0"
+            red, green, blue, _ = HEAT(scale(value))
+            dark = 0.299 * red + 0.587 * green + 0.114 * blue < 0.55
+            axes.text(column, row, text, ha="center", va="center", fontsize=7.5, color="white" if dark else INK)

@@ -1,0 +1,11 @@
+"""One self-contained HTML page: text, figures, tables, and the data behind them. Left of here: figures.
+
+``page`` says what a page is, ``rendering`` writes it down with ``page.html.j2``, ``page.css`` and ``page.js``,
+``embedding`` puts data into the page and gets it back.
+"""
+
+from jostle.report.embedding import recover
+from jostle.report.page import Cell, Page, Section, Table
+from jostle.report.rendering import render, write
+
+__all__ = ["Cell", "Page", "Section", "Table", "recover", "render", "write"]

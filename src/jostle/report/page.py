@@ -1,0 +1,129 @@
+"""What a report is made of. All text is plain text: it is escaped, and `backticks` set code."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from jostle.errors import UsageError
+
+Value = str | int | float
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What one cell of a table shows, and what its column is sorted by.
+
+    Arguments:
+        text: as shown, e.g. ``0.012 [0.010, 0.014]``.
+        sort_key: a number or text; by default ``text``. A number makes the cell a number: aligned right.
+    """
+
+    text: str
+    sort_key: Value | None = None
+
+    @property
+    def key(self) -> Value:
+        """``sort_key``, or ``text`` where there is none."""
+        return self.text if self.sort_key is None else self.sort_key
+
+    @property
+    def is_number(self) -> bool:
+        """Whether the cell is sorted as a number."""
+        return isinstance(self.key, int | float)
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of cells under named columns; the first cell of a row names the row. Readers can sort by any column.
+
+    >>> Table(["model", "flips"], [["vit", 0.0123456]]).cells()
+    [[Cell(text='vit', sort_key=None), Cell(text='0.01235', sort_key=0.0123456)]]
+
+    Arguments:
+        columns: the headings.
+        rows: text, numbers (shown with four digits) or ``Cell``, as many in each row as there are columns.
+        caption: what the table shows.
+    """
+
+    columns: Sequence[str]
+    rows: Sequence[Sequence[Value | Cell]]
+    caption: str = ""
+
+    def __post_init__(self) -> None:
+        for index, row in enumerate(self.rows):
+            if len(row) != len(self.columns):
+                raise UsageError(f"row {index} of the table has {len(row)} cells for {len(self.columns)} columns")
+
+    def cells(self) -> list[list[Cell]]:
+        """``rows`` with every value as a cell."""
+        return [[_cell(value) for value in row] for row in self.rows]
+
+    def numeric(self) -> list[bool]:
+        """For each column whether it is one of numbers; empty cells do not count against it."""
+        columns = zip(*self.cells(), strict=True) if self.rows else [()] * len(self.columns)
+        return [
+            any(cell.is_number for cell in column) and all(cell.is_number or not cell.text for cell in column)
+            for column in columns
+        ]
+
+
+@dataclass(frozen=True)
+class Section:
+    """One part of a page: paragraphs, then a figure, then a table, then notes; all but the title may be missing.
+
+    Arguments:
+        title: the heading.
+        text: paragraphs.
+        figure_svg: an ``<svg>`` element as ``jostle.figures.svg`` makes it. It goes into the page as it is.
+        caption: of the figure.
+        table: a table.
+        notes: remarks and warnings, set apart.
+        alt: what the figure shows, for people who cannot see it; by default title and caption.
+    """
+
+    title: str
+    text: Sequence[str] = ()
+    figure_svg: str | None = None
+    caption: str = ""
+    table: Table | None = None
+    notes: Sequence[str] = ()
+    alt: str = ""
+
+    def __post_init__(self) -> None:
+        for name in ("text", "notes"):
+            if isinstance(getattr(self, name), str):  # one paragraph, not one for each letter
+                object.__setattr__(self, name, (getattr(self, name),))
+
+    @property
+    def alt_text(self) -> str:
+        """``alt``, or title and caption."""
+        return self.alt or ": ".join(part for part in (self.title, self.caption) if part)
+
+
+@dataclass(frozen=True)
+class Page:
+    """A report.
+
+    Arguments:
+        title: of the page.
+        lead: the answer in a sentence or two.
+        sections: a table of contents appears from four on.
+        settings: what was measured and how, by name.
+        footer: where the page comes from.
+        data: anything JSON can hold; goes into the page, ``recover`` reads it back. NaN and infinity become null.
+    """
+
+    title: str
+    lead: str
+    sections: Sequence[Section]
+    settings: Mapping[str, str] = field(default_factory=dict)
+    footer: str = ""
+    data: Mapping[str, Any] = field(default_factory=dict)
+
+
+def _cell(value: Value | Cell) -> Cell:
+    if isinstance(value, Cell):
+        return value
+    if isinstance(value, str):
+        return Cell(value)
+    return Cell(f"{value:,}" if isinstance(value, int) else f"{value:.4g}".replace("-", "\N{MINUS SIGN}"), value)

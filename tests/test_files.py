@@ -1,0 +1,74 @@
+import os
+from pathlib import Path
+
+import pytest
+
+from jostle import files
+from jostle.errors import FailureError, UsageError
+
+
+def test_text_is_written_whole_and_nothing_else_is_left(tmp_path: Path):
+    target = tmp_path / "new" / "result.json"
+    files.write_text(target, "one")
+    files.write_text(target, "two")
+    assert target.read_text() == "two"
+    assert [path.name for path in target.parent.iterdir()] == ["result.json"]
+
+
+def test_files_have_the_permissions_of_ordinary_ones(tmp_path: Path):
+    files.write_text(tmp_path / "ours", "x")
+    (tmp_path / "plain").write_text("x")
+    assert (tmp_path / "ours").stat().st_mode == (tmp_path / "plain").stat().st_mode
+
+
+def test_a_failure_leaves_the_old_file_and_no_part(tmp_path: Path):
+    target = tmp_path / "result.json"
+    files.write_text(target, "old")
+    with pytest.raises(ZeroDivisionError), files.replacing(target) as temporary:
+        temporary.write_text("half")
+        raise ZeroDivisionError
+    assert target.read_text() == "old"
+    assert [path.name for path in tmp_path.iterdir()] == ["result.json"]
+
+
+def test_a_full_disk_is_one_clear_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    def full(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(FailureError, match="could not write .*result.json: No space left on device"):
+        files.write_text(tmp_path / "result.json", "text")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_really_full_disk_is_one_clear_line():
+    device = Path("/dev/full")
+    if not device.exists():
+        pytest.skip("no /dev/full on this system")
+    with pytest.raises(FailureError, match="No space left on device"):
+        with files.replacing(Path("unused-result.json")) as temporary:
+            temporary.unlink()
+            temporary.symlink_to(device)
+            temporary.write_text("x" * 10_000)
+    assert not list(Path().glob(".unused-result*"))
+
+
+@pytest.mark.parametrize("make", [lambda p: p, lambda p: p / "file" / "below"])
+def test_paths_that_cannot_be_files_are_refused_before_any_work(tmp_path: Path, make):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UsageError, match="output"):
+        files.check_writable(make(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [(None, "does not exist"), (b"\xff\xfe\x00\x01", "is not a text file"), ("dir", "cannot be read")],
+)
+def test_unreadable_files_are_one_clear_line(tmp_path: Path, content, message):
+    path = tmp_path / "x"
+    if content == "dir":
+        path.mkdir()
+    elif content is not None:
+        path.write_bytes(content)
+    with pytest.raises(UsageError, match=message):
+        files.read_text(path, "result")
