@@ -18,8 +18,8 @@ def replacing(path: str | Path) -> Iterator[Path]:
     os.close(handle)
     temporary = Path(name)
     try:
-        temporary.chmod(0o666 & ~_umask())  # as a plain open() would; mkstemp lets only the owner read
         yield temporary
+        temporary.chmod(0o666 & ~_umask())  # as a plain open() would; mkstemp lets only the owner read
         with temporary.open("rb+") as written:
             os.fsync(written.fileno())
         temporary.replace(path)

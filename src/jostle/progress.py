@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-_SECONDS_BETWEEN_LINES = 5.0
+_SECONDS_BETWEEN_LINES = 2.0
 
 
 @dataclass(frozen=True)
@@ -15,13 +15,14 @@ class State:
 
     Arguments:
         share: about which part is done, 0 to 1.
-        passes: inputs answered so far by each model.
+        passes: inputs answered so far by each model, or trained on.
         summary: the estimates so far, e.g. ``0.0123 ± 0.0045``.
     """
 
     share: float
     passes: int
     summary: str
+    unit: str = "passes"
 
 
 class Reporter(Protocol):
@@ -67,7 +68,7 @@ class _Lines:
         now = time.monotonic()
         if now - self._last >= _SECONDS_BETWEEN_LINES:
             self._last = now
-            line = f"{self._label}: {state.share:4.0%}  {state.summary}  {state.passes:,} passes"
+            line = f"{self._label}: {state.share:4.0%}  {state.summary}  {state.passes:,} {state.unit}"
             print(line, file=sys.stderr, flush=True)  # noqa: T201
 
     def close(self) -> None:
@@ -85,16 +86,17 @@ class _Bar:
             "{task.description}",
             rich.progress.BarColumn(bar_width=24),
             "{task.fields[summary]}",
-            "[dim]{task.fields[passes]:,} passes",
+            "[dim]{task.fields[passes]}",
             rich.progress.TimeElapsedColumn(),
         ]
         console = rich.console.Console(stderr=True)
         self._progress = rich.progress.Progress(*columns, console=console, transient=True)
-        self._task = self._progress.add_task(label, total=1.0, summary="", passes=0)
+        self._task = self._progress.add_task(label, total=1.0, summary="", passes="")
         self._progress.start()
 
     def __call__(self, state: State) -> None:
-        self._progress.update(self._task, completed=state.share, summary=state.summary, passes=state.passes)
+        passes = f"{state.passes:,} {state.unit}"
+        self._progress.update(self._task, completed=state.share, summary=state.summary, passes=passes)
 
     def close(self) -> None:
         self._progress.stop()

@@ -26,7 +26,14 @@ Start here:
   jostle measure --help  your own model
 """
 
-app = App(name="jostle", help=_HELP, help_format="plaintext", version=jostle.__version__, version_flags=["--version"])
+app = App(
+    name="jostle",
+    help=_HELP,
+    help_format="plaintext",
+    version=jostle.__version__,
+    version_flags=["--version"],
+    suppress_keyboard_interrupt=False,
+)
 app.command(measure)
 app.command(compare)
 app.command(demo)

@@ -40,7 +40,8 @@ def load_model(spec: str, weights: str | None = None) -> Callable[..., Any]:
         if not isinstance(model, nn.Module):
             raise UsageError(f"--weights {weights}: the model {spec} is not an nn.Module, so it has no weights to load")
         load_weights(model, Path(weights))
-    return model
+    made: Callable[..., Any] = model
+    return made
 
 
 def load_inputs(spec: str, split: str, limit: int | None) -> Any:

@@ -18,8 +18,8 @@ OUTPUT = Group("Running and output", sort_key=3)
 
 MODEL_HELP = "zoo:NAME[:key=value,...] or py:MODULE_OR_FILE:FACTORY[:key=value,...]."
 DATA_HELP = (
-    "Inputs: a dataset's name (jostle list datasets), a .npy, .npz or .safetensors file (one array, or arrays named like "
-    "the model's arguments), or py:MODULE_OR_FILE:FACTORY."
+    "Inputs: a dataset's name (jostle list datasets), a .npy, .npz or .safetensors file (one array, or arrays named "
+    "like the model's arguments), or py:MODULE_OR_FILE:FACTORY."
 )
 PERTURBATION_HELP = (
     "What a token becomes: gaussian-noise:std=2, sphere:radius=1, sign-flip, uniform-token:-1/1, replace-by:0."
@@ -114,11 +114,12 @@ def _run(specs: dict[str, str], weights: dict[str, str], options: Options, *, si
         check_writable(options.output)
     plan = _plan(options)  # wrong numbers are said before anything is loaded
     from jostle.cli.loading import load_inputs, load_model
-    from jostle.estimates import Interrupted, JostleWarning
+    from jostle.estimates import Comparison, Interrupted, JostleWarning, Measurement
     from jostle.estimates import compare as compare_models
 
     models = {name: load_model(spec, weights.get(name)) for name, spec in specs.items()}
     inputs = load_inputs(options.data, options.split, options.limit)
+    result: Measurement | Comparison
     code = 0
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", JostleWarning)  # printed with the result
@@ -126,8 +127,7 @@ def _run(specs: dict[str, str], weights: dict[str, str], options: Options, *, si
             result = compare_models(models, inputs, plan=plan, progress=not options.quiet, **_choices(options))
         except Interrupted as interrupted:
             result, code = interrupted.result, 130
-    shown = result["model"] if single else result
-    _show(shown, options)
+    _show(result["model"] if single and isinstance(result, Comparison) else result, options)
     if code:
         sys.exit(code)
 

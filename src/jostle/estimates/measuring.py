@@ -73,7 +73,11 @@ def measure(
         UsageError: one line on what cannot be used as given.
         Interrupted: on Ctrl-C once something is known; ``.result`` holds it.
     """
-    return compare({name: model}, inputs, progress=progress, **choices)[name]
+    try:
+        return compare({name: model}, inputs, progress=progress, **choices)[name]
+    except Interrupted as interrupted:
+        known = interrupted.result
+        raise Interrupted(known[name] if isinstance(known, Comparison) else known) from None
 
 
 def compare(

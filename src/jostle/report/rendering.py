@@ -12,7 +12,7 @@ from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup, escape
 
 from jostle.figures.output import prefix_ids
-from jostle.files import check_writable, write_text
+from jostle.files import write_text
 from jostle.report.embedding import DATA_ID, embedded
 from jostle.report.page import Page, Section
 
@@ -21,7 +21,6 @@ CONTENTS_FROM = 4  # sections, for a table of contents to be worth its place
 
 def write(page: Page, path: str | Path) -> None:
     """Write ``page`` to an HTML file, whole or not at all."""
-    check_writable(path)
     write_text(path, render(page))
 
 

@@ -1,0 +1,175 @@
+import base64
+import hashlib
+import re
+from html.parser import HTMLParser
+
+import pytest
+
+from jostle.errors import UsageError
+from jostle.figures import Series, curves, svg
+from jostle.report import Cell, Page, Section, Table, render, write
+
+EVIL = "<script>alert('x')</script><img src=x onerror=\"alert(1)\">"
+VOID = {"meta", "link", "img", "br", "hr", "input"}
+
+
+class Tree(HTMLParser):
+    """Every start tag with its attributes, and the text; complains about tags that do not match."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.open: list[str] = []
+        self.texts: list[str] = []
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.texts.append(data)
+
+    def find(self, name: str) -> list[dict[str, str | None]]:
+        return [attributes for tag, attributes in self.tags if tag == name]
+
+
+def figure(name: str = "vit") -> str:
+    return svg(curves([Series(name, [1, 2], [3, 4], [2, 3], [4, 5])], x_label="x", y_label="y"))
+
+
+def page(name: str = "vit", sections: int = 1) -> Page:
+    table = Table([f"{name} column", "value"], [[name, 0.5], ["cnn", Cell("1.0 [0.9, 1.1]", 1.0)]], f"{name} table")
+    section = Section(
+        f"On {name}", [f"{name} text"], figure(name), f"{name} caption", table, [f"{name} note"], f"{name} alt"
+    )
+    return Page(
+        f"{name} title", f"{name} lead", [section] * sections, {f"{name} key": f"{name} value"}, name, {"a": name}
+    )
+
+
+def test_a_malicious_name_is_only_text():
+    tree, plain = Tree(render(page(EVIL))), Tree(render(page("vit")))
+    assert [tag for tag, _ in tree.tags if tag in ("script", "img")] == ["script", "script"]
+    words = {tag for tag, _ in plain.tags}
+    assert {tag for tag, _ in tree.tags} <= words | {"tspan"}
+    assert not any(key.startswith("on") for _, attributes in tree.tags for key in attributes)
+    text = "\n".join(tree.texts)
+    places = ("title", "lead", "text", "caption", "column", "table", "note", "key", "value")
+    assert all(f"{EVIL} {place}" in text for place in places)
+    (label,) = [a["aria-label"] for a in tree.find("div") if a.get("role") == "img"]
+    assert label == f"{EVIL} alt"
+
+
+def test_nothing_is_fetched():
+    text = render(page())
+    assert set(re.findall(r"https?://[^\"\s]*", text)) == {"http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"}
+    tree = Tree(text)
+    addresses = [
+        value
+        for _, attributes in tree.tags
+        for key, value in attributes.items()
+        if key.split(":")[-1] in ("src", "href")
+    ]
+    assert addresses
+    assert all(value.startswith(("#", "data:")) for value in addresses)
+    assert "@import" not in text
+    assert re.findall(r"url\((?!#)", text) == []
+
+
+def test_the_policy_lets_only_our_script_run():
+    text = render(page())
+    (policy,) = [a["content"] for a in Tree(text).find("meta") if "http-equiv" in a]
+    (script,) = re.findall(r"<script>(.*?)</script>", text, flags=re.DOTALL)
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    assert "default-src 'none'" in policy
+    assert f"script-src 'sha256-{digest}'" in policy
+    assert len(script) < 4096
+
+
+def test_ids_are_unique_even_with_the_same_figure_and_title_twice():
+    tree = Tree(render(page(sections=3)))
+    ids = [attributes["id"] for _, attributes in tree.tags if "id" in attributes]
+    assert len(ids) == len(set(ids))
+    references = {a.get("xlink:href", "#")[1:] for a in tree.find("use")}
+    references |= {found for _, a in tree.tags for found in re.findall(r"url\(#([^)]+)\)", a.get("clip-path") or "")}
+    assert references
+    assert references <= set(ids)
+
+
+@pytest.mark.parametrize(("sections", "has_contents"), [(3, False), (4, True)])
+def test_contents_from_four_sections_on_lead_to_them(sections, has_contents):
+    tree = Tree(render(page(sections=sections)))
+    links = [attributes["href"][1:] for attributes in tree.find("a")]
+    assert bool(tree.find("nav")) == has_contents
+    assert links == ([a["id"] for a in tree.find("section") if a["id"] != "settings"] if has_contents else [])
+
+
+def test_titles_that_look_like_numbered_repeats_do_not_clash():
+    titles = ["A", "A", "A.2", "a", "", "!", "settings"]
+    tree = Tree(render(Page("T", "", [Section(title) for title in titles], {"k": "v"})))
+    ids = [attributes["id"] for attributes in tree.find("section")]
+    assert len(ids) == len(set(ids)) == 8
+
+
+def test_cells_carry_sort_keys_and_numbers_their_class():
+    tree = Tree(render(page()))
+    assert [(a["data-sort"], a.get("class")) for _, a in tree.tags if "data-sort" in a] == [
+        ("vit", None), ("0.5", "number"), ("cnn", None), ("1.0", "number"),
+    ]  # fmt: skip
+    assert [a.get("class") for a in tree.find("th") if a.get("scope") == "col"] == [None, "number"]
+    assert [a["scope"] for a in tree.find("th")] == ["col", "col", "row", "row"]
+
+
+def test_language_headings_and_figures_can_be_read_aloud():
+    tree = Tree(render(page(sections=2)))
+    assert tree.find("html") == [{"lang": "en"}]
+    assert [tag for tag, _ in tree.tags if re.fullmatch(r"h\d", tag)] == ["h1", "h2", "h2", "h2"]
+    assert [a["aria-label"] for a in tree.find("div") if a.get("role") == "img"] == ["vit alt", "vit alt"]
+    captions = {a["id"] for a in tree.find("p") if a.get("class") == "caption"}
+    assert {a["aria-labelledby"] for a in tree.find("table")} == captions
+
+
+def test_empty_parts_leave_no_elements():
+    tree = Tree(render(Page("Title", "", [Section("Only a title")])))
+    assert not {tag for tag, _ in tree.tags} & {"figure", "table", "dl", "footer", "nav", "ul"}
+    assert [a.get("class") for a in tree.find("p")] == []
+
+
+def test_light_dark_print_and_phones_are_served():
+    text = render(page())
+    assert all(f"@media {what}" in text for what in ("(prefers-color-scheme: dark)", "print", "(max-width: 600px)"))
+
+
+def test_backticks_make_code_of_escaped_text():
+    assert "run <code>a &lt; b</code> now" in render(Page("T", "run `a < b` now", []))
+
+
+def test_the_same_page_gives_the_same_text_written_whole(tmp_path):
+    write(page(), tmp_path / "new" / "page.html")
+    assert (tmp_path / "new" / "page.html").read_text(encoding="utf-8") == render(page())
+    assert [path.name for path in (tmp_path / "new").iterdir()] == ["page.html"]
+
+
+def test_a_directory_is_refused_and_nothing_is_left_behind(tmp_path):
+    with pytest.raises(UsageError, match="is a directory"):
+        write(page(), tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_page_that_cannot_be_rendered_leaves_the_old_file(tmp_path):
+    path = tmp_path / "page.html"
+    path.write_text("old", encoding="utf-8")
+    with pytest.raises(UsageError, match="JSON"):
+        write(Page("T", "", [], data={"a": object()}), path)
+    assert path.read_text(encoding="utf-8") == "old"
+    assert [found.name for found in tmp_path.iterdir()] == ["page.html"]
