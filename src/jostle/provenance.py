@@ -1,6 +1,7 @@
 """Where a number came from: versions, machine kind, time."""
 
 import datetime
+import functools
 import platform
 from importlib import metadata
 
@@ -16,6 +17,7 @@ def provenance() -> dict[str, str]:
     }
 
 
+@functools.cache
 def _version(name: str) -> str:
     try:
         return metadata.version(name)

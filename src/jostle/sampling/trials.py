@@ -23,5 +23,5 @@ class Trials:
     def __len__(self) -> int:
         return len(self.inputs)
 
-    def __getitem__(self, part: slice) -> "Trials":
+    def __getitem__(self, part: slice | Integers) -> "Trials":
         return Trials(self.inputs[part], self.tokens[part], self.draws[part])

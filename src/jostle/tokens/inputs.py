@@ -52,7 +52,8 @@ class Inputs:
     def sample_token(self) -> Tensor:
         """The first token of the first input, (1, dim): what a perturbation is checked against."""
         first = self.batch(np.zeros(1, dtype=np.int64))[self.key]
-        return self.view.gather(first, torch.zeros(1, dtype=torch.int64))
+        zero = torch.zeros(1, dtype=torch.int64)
+        return self.view.pick(first, zero, zero)
 
     def batch(self, indices: NDArray[np.int64]) -> Batch:
         """The inputs of these indices: fresh, contiguous tensors that the caller may change."""
@@ -60,6 +61,14 @@ class Inputs:
             return _as_batch(default_collate([_input_of(self._fetch[int(index)]) for index in indices]))
         chosen = torch.from_numpy(np.ascontiguousarray(indices))
         return {key: tensor.index_select(0, chosen) for key, tensor in (self._tensors or {}).items()}
+
+    def tokens(self, indices: NDArray[np.int64], positions: NDArray[np.int64]) -> Tensor:
+        """Token ``positions[i]`` of input ``indices[i]``, as (len(indices), dim)."""
+        if self._tensors is not None:
+            return self.view.pick(self._tensors[self.key], torch.from_numpy(indices), torch.from_numpy(positions))
+        distinct, back = np.unique(indices, return_inverse=True)
+        held = self.batch(distinct)[self.key]
+        return self.view.pick(held, torch.from_numpy(back), torch.from_numpy(positions))
 
     def arguments(self, batch: Batch) -> tuple[tuple[Tensor, ...], dict[str, Tensor]]:
         """Positional and keyword arguments with which the model is called on this batch."""

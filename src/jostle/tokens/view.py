@@ -47,22 +47,24 @@ class TokenView(ABC):
         """T for one input of this shape."""
         return prod(self.positions(shape))
 
-    def gather(self, batch: Tensor, position: Tensor) -> Tensor:
-        """Token ``position[i]`` of input i, as (batch, dim): a copy."""
-        grid = self.grid(batch)
-        tokens: Tensor = grid[self._index(batch, position)]
-        return tokens.reshape(len(batch), -1)
+    def pick(self, inputs: Tensor, chosen: Tensor, position: Tensor) -> Tensor:
+        """Token ``position[i]`` of input ``chosen[i]``, as (len(chosen), dim): a copy."""
+        tokens: Tensor = self.grid(inputs)[self._index(inputs, chosen, position)]
+        return tokens.reshape(len(chosen), -1)
 
     def put(self, batch: Tensor, position: Tensor, tokens: Tensor) -> Tensor:
         """Write ``tokens`` (batch, dim) over token ``position[i]`` of input i, in place; returns ``batch``."""
         grid = self.grid(batch)
-        index = self._index(batch, position)
+        index = self._index(batch, torch.arange(len(batch), device=batch.device), position)
         grid[index] = tokens.reshape(len(batch), *grid.shape[len(index) :])
         return batch
 
-    def _index(self, batch: Tensor, position: Tensor) -> tuple[Tensor, ...]:
-        rows = torch.arange(len(batch), device=batch.device)
-        return (rows, *torch.unravel_index(position, self.positions(tuple(batch.shape[1:]))))
+    def _index(self, inputs: Tensor, chosen: Tensor, position: Tensor) -> tuple[Tensor, ...]:
+        index: list[Tensor] = []
+        for size in reversed(self.positions(tuple(inputs.shape[1:]))[1:]):
+            index.insert(0, position % size)
+            position = position // size
+        return (chosen, position, *index)
 
 
 def must_fit(condition: bool, view: TokenView, shape: tuple[int, ...], expected: str) -> None:

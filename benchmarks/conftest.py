@@ -1,0 +1,1 @@
+"""Benchmarks print ratios; run them with ``make benchmark``."""

@@ -1,0 +1,129 @@
+"""What perturbing and book-keeping cost on top of plain batched inference, both measured in one run, interleaved.
+
+The models take a few milliseconds a batch. Plain inference runs the same module on as many ready-made inputs in
+batches of the same size under ``inference_mode``. Printed as a ratio of CPU times, the median of interleaved rounds,
+and held against the project's goal of 10 %.
+"""
+
+import statistics
+import time
+import tracemalloc
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import jostle
+
+BATCH, INPUTS, DRAWS = 32, 64, 4
+
+
+@pytest.fixture(autouse=True)
+def _one_thread():
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    torch.set_default_dtype(torch.float32)
+    yield
+    torch.set_num_threads(threads)
+
+
+def cnn() -> nn.Module:
+    first, second = nn.Conv2d(3, 16, 3, padding=1), nn.Conv2d(16, 16, 3, padding=1)
+    head = nn.Sequential(nn.Flatten(), nn.Linear(16 * 16 * 16, 10))
+    return nn.Sequential(first, nn.ReLU(), nn.MaxPool2d(2), second, nn.ReLU(), head).eval()
+
+
+def vit() -> nn.Module:
+    return jostle.models.create("vit-simple", depth=2, heads=4, dim_head=16, mlp_dim=128, seed=0).eval()
+
+
+def encoder() -> nn.Module:
+    layer = nn.TransformerEncoderLayer(64, 4, 128, batch_first=True, dropout=0.0)
+    layers = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
+
+    class Classifier(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layers, self.head = layers, nn.Linear(64, 2)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.head(self.layers(x).mean(dim=1))
+
+    return Classifier().eval()
+
+
+CASES = {
+    "cnn": (cnn, (3, 32, 32), jostle.Patches(4)),
+    "vit": (vit, (3, 32, 32), jostle.Patches(4)),
+    "encoder": (encoder, (32, 64), jostle.Rows()),
+}
+
+
+def seconds(work: Callable[[], object]) -> float:
+    started = time.process_time()  # of this process: others on the machine do not count
+    work()
+    return time.process_time() - started
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_overhead_over_plain_inference(case, benchmark):
+    make, shape, tokens = CASES[case]
+    model, inputs = make(), torch.randn(INPUTS, *shape)
+    num_tokens = tokens.num_tokens(shape)
+    trials = INPUTS * num_tokens * DRAWS
+    # The same input over and over, as in jostled batches: branches that depend on data are predicted alike.
+    pool = inputs[:8].repeat_interleave(BATCH, dim=0)
+
+    def measured() -> jostle.Measurement:
+        return jostle.measure(
+            model,
+            inputs,
+            tokens=tokens,
+            perturbation=jostle.GaussianNoise(1.0),
+            plan=jostle.Grid(DRAWS),
+            batch_size=BATCH,
+        )
+
+    passes = measured().passes
+
+    def plain() -> None:
+        with torch.inference_mode():
+            for start in range(0, passes, BATCH):
+                first = start % len(pool)
+                model(pool[first : first + min(BATCH, passes - start)])
+
+    plain()
+    rounds = [(seconds(plain), seconds(measured)) for _ in range(15)]
+    ratio = statistics.median(with_jostle / without for without, with_jostle in rounds)
+    per_batch = statistics.median(without for without, _ in rounds) / (passes / BATCH) * 1e3
+    benchmark.extra_info.update(overhead=ratio - 1, milliseconds_per_batch=per_batch, trials=trials)
+    benchmark.pedantic(measured, rounds=3)
+    print(f"\n{case}: {per_batch:.1f} ms a batch of {BATCH}; overhead {ratio - 1:+.1%} over {passes:,} plain passes")
+    assert ratio < 1.10
+
+
+def test_memory_does_not_grow_with_inputs_times_tokens():
+    """Peak memory of numpy arrays beyond the inputs themselves, for 16 times as many (input, token) pairs."""
+
+    def peak(inputs: int, tokens: int) -> int:
+        held = torch.zeros(inputs, tokens)
+        weights = torch.randn(tokens)
+        tracemalloc.start()
+        jostle.measure(
+            lambda x: x @ weights,
+            held,
+            tokens="coordinates",
+            perturbation="gaussian-noise:1",
+            plan="grid:1",
+            batch_size=64,
+        )
+        found = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return found
+
+    small, large = peak(250, 64), peak(1000, 256)
+    print(f"\npeak beyond the inputs: {small / 2**20:.1f} MiB, and {large / 2**20:.1f} MiB for 16 x the pairs")
+    assert large - small < 8 * 1000 * 256 / 4  # far less than a number for each of the 256,000 pairs
+    assert np.isfinite(large)

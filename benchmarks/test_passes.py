@@ -1,0 +1,42 @@
+"""How many passes a precise answer takes: until a precision, against the papers' grid and against a fixed sample."""
+
+import statistics
+
+import pytest
+import torch
+from scipy import special, stats
+
+import jostle
+
+INPUTS, TOKENS = 10_000, 64
+
+
+@pytest.mark.parametrize(("value", "half_width"), [(0.005, 0.002), (0.05, 0.01), (0.05, 0.002)])
+def test_passes_until_a_precision(value, half_width):
+    """A function that flips with a known probability in every trial: the statistics alone decide."""
+    torch.set_default_dtype(torch.float64)
+    threshold = float(stats.norm.isf(value))
+    inputs = torch.zeros(INPUTS, TOKENS)
+
+    def flips_when_noise_is_large(x: torch.Tensor) -> torch.Tensor:
+        return threshold - x.sum(dim=1)
+
+    plan = jostle.Until(half_width=half_width)
+    runs = [
+        jostle.measure(
+            flips_when_noise_is_large, inputs, tokens="coordinates", perturbation="gaussian-noise:1", plan=plan, seed=s
+        )
+        for s in range(15)
+    ]
+    grid = INPUTS * TOKENS * 5 + INPUTS
+    fixed = float(special.ndtri(0.975) ** 2 * value * (1 - value) / half_width**2)
+    draws, passes = (statistics.mean(getattr(run, name) for run in runs) for name in ("trials", "passes"))
+    print(
+        f"\nS = {value}, half-width {half_width}: {draws:,.0f} draws = {draws / fixed:.2f} x a fixed "
+        f"sample ({fixed:,.0f}); "
+        f"{passes:,.0f} passes = 1/{grid / passes:,.0f} of the grid's {grid:,}"
+    )
+    assert all(run.high - run.low <= 2 * half_width for run in runs)
+    assert draws < 3 * fixed
+    if value == 0.005:
+        assert passes < grid / 100
