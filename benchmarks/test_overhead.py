@@ -73,8 +73,9 @@ def test_overhead_over_plain_inference(case, benchmark):
     model, inputs = make(), torch.randn(INPUTS, *shape)
     num_tokens = tokens.num_tokens(shape)
     trials = INPUTS * num_tokens * DRAWS
-    # The same input over and over, as in jostled batches: branches that depend on data are predicted alike.
-    pool = inputs[:8].repeat_interleave(BATCH, dim=0)
+    # The same input over and over, as in jostled batches, so that branches that depend on data are predicted alike; and
+    # more of them than a cache holds, as in a dataset.
+    pool = inputs.repeat_interleave(BATCH, dim=0)
 
     def measured() -> jostle.Measurement:
         return jostle.measure(

@@ -85,7 +85,7 @@ class Run:
 
     def _grid(self, plan: Grid) -> str:
         inputs, done = self.evaluation.inputs, 0
-        for trials in plan.blocks(inputs, self.seed, block=32 * self.evaluation.batch_size):
+        for trials in plan.blocks(inputs, self.seed, block=8 * self.evaluation.batch_size):
             self._take(trials)
             done += len(np.unique(trials.inputs))
             summary = "  ".join(f"{tally.value:.4f}" for tally in self.singles)
