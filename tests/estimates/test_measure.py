@@ -181,7 +181,7 @@ def test_interruption_keeps_what_is_known(plan):
         return MODEL(x)
 
     with pytest.raises(jostle.Interrupted) as caught:
-        measure(model, plan=plan, batch_size=16)
+        measure(model, plan=plan, batch_size=8)
     m = caught.value.result
     assert m.stopped == "interrupted"
     assert 0 < m.trials < 400

@@ -56,15 +56,23 @@ def test_patches_are_numbered_row_by_row_and_hold_all_channels():
     assert Patches(2).positions((2, 4, 6)) == (2, 3)
 
 
-def test_views_work_on_channels_last_images():
+def test_tokens_are_picked_from_channels_last_images():
     image = torch.randn(3, 2, 4, 4).to(memory_format=torch.channels_last)
     where = torch.tensor([0, 1, 3])
     assert torch.equal(gather(Patches(2), image, where), gather(Patches(2), image.contiguous(), where))
-    changed = Patches(2).put(image.clone(), where, torch.zeros(3, 8))
-    assert (changed != image).flatten(1).sum(dim=1).tolist() == [8, 8, 8]
+
+
+def test_tokens_are_picked_from_any_input_in_any_order():
+    images, chosen, where = torch.randn(5, 2, 4, 4), torch.tensor([4, 0, 4]), torch.tensor([1, 3, 2])
+    expected = torch.stack(
+        [gather(Patches(2), images[c : c + 1], w[None])[0] for c, w in zip(chosen, where, strict=True)]
+    )
+    assert torch.equal(Patches(2).pick(images, chosen, where), expected)
 
 
 def test_put_is_differentiable():
+    with torch.inference_mode():
+        Coordinates().put(torch.randn(2, 5), torch.tensor([1, 3]), torch.randn(2, 1))
     batch, token = torch.randn(2, 5), torch.randn(2, 1, requires_grad=True)
     jostled = Coordinates().put(batch.clone(), torch.tensor([1, 3]), token)
     (jostled**2).sum().backward()

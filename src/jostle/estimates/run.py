@@ -84,12 +84,16 @@ class Run:
         )
 
     def _grid(self, plan: Grid) -> str:
-        inputs, done = self.evaluation.inputs, 0
-        for trials in plan.blocks(inputs, self.seed, block=8 * self.evaluation.batch_size):
-            self._take(trials)
-            done += len(np.unique(trials.inputs))
-            summary = "  ".join(f"{tally.value:.4f}" for tally in self.singles)
-            self.report(State(done / len(inputs), self.evaluation.passes, summary))
+        inputs, size, done = self.evaluation.inputs, self.evaluation.batch_size, 0
+        order = plan.order(inputs, self.seed)
+        for start in range(0, len(order), size):
+            chosen = order[start : start + size]
+            self.evaluation.prepare(chosen)
+            for trials in plan.blocks(inputs, chosen, block=16 * size):
+                self._take(trials)
+                done += len(np.unique(trials.inputs))
+                summary = "  ".join(f"{tally.value:.4f}" for tally in self.singles)
+                self.report(State(done / len(inputs), self.evaluation.passes, summary))
         return "complete"
 
     def _until(self, plan: Until) -> str:

@@ -57,6 +57,11 @@ class Evaluation:
         """Inputs answered by the model that answered most."""
         return max(function.passes for function in self.functions)
 
+    def prepare(self, indices: Integers) -> None:
+        """Make the clean passes of these inputs now, in full batches."""
+        for reference in self._references:
+            reference.of(indices)
+
     def changes(self, trials: Trials) -> Changes:
         """(models, trials): the change in each trial, NaN where a model's output or the change is not finite."""
         out = np.zeros((len(self.functions), len(trials)))

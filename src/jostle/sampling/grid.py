@@ -7,7 +7,7 @@ import numpy as np
 
 from jostle.errors import UsageError
 from jostle.randomness import Stream
-from jostle.sampling.trials import Trials
+from jostle.sampling.trials import Integers, Trials
 from jostle.tokens import Inputs
 
 
@@ -28,14 +28,17 @@ class Grid:
         if isinstance(self.draws, bool) or not isinstance(self.draws, int) or self.draws < 1:
             raise UsageError(f"draws={self.draws!r} of Grid must be a whole number, at least 1")
 
-    def blocks(self, inputs: Inputs, seed: int, block: int) -> Iterator[Trials]:
-        """Trials of a few whole inputs at a time, about ``block`` of them, input by input, token by token."""
-        order = Stream(seed, "order").permutation(len(inputs))
-        step = max(1, block // (inputs.num_tokens * self.draws))
-        for start in range(0, len(order), step):
-            yield self._trials(inputs, order[start : start + step])
+    def order(self, inputs: Inputs, seed: int) -> Integers:
+        """The order in which inputs are visited."""
+        return Stream(seed, "order").permutation(len(inputs))
 
-    def _trials(self, inputs: Inputs, chosen: np.ndarray[tuple[int], np.dtype[np.int64]]) -> Trials:
+    def blocks(self, inputs: Inputs, chosen: Integers, block: int) -> Iterator[Trials]:
+        """Trials of the ``chosen`` inputs, a few whole inputs at a time, about ``block`` trials, token by token."""
+        step = max(1, block // (inputs.num_tokens * self.draws))
+        for start in range(0, len(chosen), step):
+            yield self._trials(inputs, chosen[start : start + step])
+
+    def _trials(self, inputs: Inputs, chosen: Integers) -> Trials:
         if inputs.mask is None:
             owner = np.repeat(chosen, inputs.num_tokens)
             tokens = np.tile(np.arange(inputs.num_tokens), len(chosen))

@@ -129,12 +129,12 @@ def _rows_finite(tensor: Tensor) -> Tensor:
 def _as_tensors(source: Any) -> dict[str, Tensor] | None:
     """The source as named tensors, or None if it is fetched item by item."""
     if isinstance(source, Tensor | np.ndarray):
-        return {_ONLY: torch.as_tensor(source).cpu()}
+        return {_ONLY: torch.as_tensor(source).cpu().contiguous()}
     if isinstance(source, Mapping):
         wrong = [key for key, value in source.items() if not isinstance(value, Tensor | np.ndarray)]
         if wrong or not source:
             raise UsageError(f"inputs as a mapping must hold tensors; not so: {_keys(wrong)}")
-        return {str(key): torch.as_tensor(value).cpu() for key, value in source.items()}
+        return {str(key): torch.as_tensor(value).cpu().contiguous() for key, value in source.items()}
     held = getattr(source, "inputs", None)
     return _as_tensors(held) if isinstance(held, Tensor | np.ndarray | Mapping) else None
 

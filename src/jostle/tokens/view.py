@@ -1,5 +1,6 @@
 """What a token is: a way to see one input as T tokens, without copying it."""
 
+import functools
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from math import prod
@@ -49,22 +50,22 @@ class TokenView(ABC):
 
     def pick(self, inputs: Tensor, chosen: Tensor, position: Tensor) -> Tensor:
         """Token ``position[i]`` of input ``chosen[i]``, as (len(chosen), dim): a copy."""
-        tokens: Tensor = self.grid(inputs)[self._index(inputs, chosen, position)]
-        return tokens.reshape(len(chosen), -1)
+        within = places(self, tuple(inputs.shape[1:])).to(inputs.device)[position]  # (chosen, dim)
+        return torch.take(inputs, within + chosen[:, None] * inputs[0].numel())
 
     def put(self, batch: Tensor, position: Tensor, tokens: Tensor) -> Tensor:
         """Write ``tokens`` (batch, dim) over token ``position[i]`` of input i, in place; returns ``batch``."""
-        grid = self.grid(batch)
-        index = self._index(batch, torch.arange(len(batch), device=batch.device), position)
-        grid[index] = tokens.reshape(len(batch), *grid.shape[len(index) :])
+        within = places(self, tuple(batch.shape[1:])).to(batch.device)[position]
+        batch.view(len(batch), -1).scatter_(1, within, tokens)
         return batch
 
-    def _index(self, inputs: Tensor, chosen: Tensor, position: Tensor) -> tuple[Tensor, ...]:
-        index: list[Tensor] = []
-        for size in reversed(self.positions(tuple(inputs.shape[1:]))[1:]):
-            index.insert(0, position % size)
-            position = position // size
-        return (chosen, position, *index)
+
+@functools.lru_cache(maxsize=64)
+def places(view: TokenView, shape: tuple[int, ...]) -> Tensor:
+    """(tokens, dim): where in a flattened input of this shape the numbers of each token are."""
+    with torch.inference_mode(False):  # kept, and used where gradients may be needed
+        numbered = torch.arange(prod(shape)).view(1, *shape)
+        return view.grid(numbered).reshape(view.num_tokens(shape), -1)
 
 
 def must_fit(condition: bool, view: TokenView, shape: tuple[int, ...], expected: str) -> None:
