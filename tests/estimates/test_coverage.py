@@ -113,18 +113,20 @@ def draw(generator: np.random.Generator, start: int, stop: int, inputs: int) -> 
 
 @pytest.mark.parametrize("design", DESIGNS)
 @pytest.mark.parametrize("plan", [Until(half_width=0.01), Until(relative=0.3)])
-def test_until_covers_where_it_stops(design, plan):
+@pytest.mark.parametrize("decides_alone", [True, False])
+def test_until_covers_where_it_stops(design, plan, decides_alone):
     generator, repeats, hits = np.random.default_rng(5), 300, np.zeros(2)
     for _ in range(repeats):
         rates = design(generator, 5_000)
-        tally = UntilTally(5_000, (TOKENS,), plan, BINARY, LEVEL, "dataset")
+        tally = UntilTally(5_000, (TOKENS,), plan, BINARY, LEVEL, "dataset", decides_alone)
         for start, stop in plan.looks():
             trials = draw(generator, start, stop, 5_000)
             tally.add(trials, (generator.random(len(trials)) < rates[trials.inputs]).astype(float))
-            interval = tally.interval("dataset")
-            if plan.is_met(tally.value, interval.low, interval.high):
+            look = tally.candidate()
+            if plan.is_met(tally.value, look.low, look.high):
                 break
-        hits += rates.mean() in interval, DESIGNS[design] in tally.interval("population")
+        tally.settle()
+        hits += rates.mean() in tally.interval("dataset"), DESIGNS[design] in tally.interval("population")
     assert (hits / repeats >= least(repeats)).all(), hits / repeats
 
 
@@ -134,7 +136,8 @@ def test_until_covers_at_all_looks_together(plan):
     generator, repeats, hits = np.random.default_rng(6), 300, np.zeros(2)
     for _ in range(repeats):
         rates = clustered(generator, INPUTS)
-        tally, holds = UntilTally(INPUTS, (TOKENS,), plan, BINARY, LEVEL, "dataset"), np.ones(2, dtype=bool)
+        tally = UntilTally(INPUTS, (TOKENS,), plan, BINARY, LEVEL, "dataset", decides_alone=True)
+        holds = np.ones(2, dtype=bool)
         for start, stop in plan.looks():
             trials = draw(generator, start, stop, INPUTS)
             tally.add(trials, (generator.random(len(trials)) < rates[trials.inputs]).astype(float))

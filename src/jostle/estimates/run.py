@@ -10,7 +10,7 @@ import numpy as np
 from jostle.errors import FailureError
 from jostle.estimates.estimate import Estimate
 from jostle.estimates.grid_tally import GridTally
-from jostle.estimates.support import BINARY, REAL, TERNARY
+from jostle.estimates.support import BINARY, REAL, TERNARY, Support
 from jostle.estimates.until_tally import UntilTally
 from jostle.intervals import Target
 from jostle.progress import Reporter, State
@@ -52,9 +52,9 @@ class Run:
         self.evaluation, self.plan, self.seed, self.report = evaluation, plan, seed, report
         self.level, self.target = level, target
         count = len(evaluation.functions)
-        is_binary = evaluation.response.is_binary
-        self.singles = [self._tally(is_difference=False, is_binary=is_binary) for _ in range(count)]
-        self.pairs = {pair: self._tally(is_difference=True, is_binary=is_binary) for pair in _pairs(count)}
+        single, paired = (BINARY, TERNARY) if evaluation.response.is_binary else (REAL, REAL)
+        self.singles = [self._tally(single, decides_alone=count == 1) for _ in range(count)]
+        self.pairs = {pair: self._tally(paired, decides_alone=False) for pair in _pairs(count)}
 
     def go(self) -> Outcome:
         """Run to the end, or to an interruption after which something is known."""
@@ -73,11 +73,10 @@ class Run:
         pairs = {pair: tally.estimate() for pair, tally in self.pairs.items()}
         return Outcome([tally.estimate() for tally in self.singles], pairs, stopped)
 
-    def _tally(self, *, is_difference: bool, is_binary: bool) -> Tally:
+    def _tally(self, support: Support, *, decides_alone: bool) -> Tally:
         inputs = self.evaluation.inputs
-        support = (TERNARY if is_difference else BINARY) if is_binary else REAL
         if isinstance(self.plan, Until):
-            return UntilTally(len(inputs), inputs.positions, self.plan, support, self.level, self.target)
+            return UntilTally(len(inputs), inputs.positions, self.plan, support, self.level, self.target, decides_alone)
         exact = self.evaluation.perturbation.is_deterministic
         return GridTally(
             len(inputs), inputs.positions, self.plan.draws, support, self.level, self.target, is_deterministic=exact
@@ -103,11 +102,14 @@ class Run:
             room = plan.max_passes - self.evaluation.passes
             affordable = int(np.searchsorted(self.evaluation.new_passes(trials), room, side="right"))
             self._take(trials[:affordable])
-            intervals = [(tally.value, *_ends(tally, self.target)) for tally in tallies]
+            looked_at = [tally.candidate() for tally in tallies]
+            intervals = [(tally.value, look.low, look.high) for tally, look in zip(tallies, looked_at, strict=True)]
             share = min(plan.share_done(*interval) for interval in intervals)
             summary = "  ".join(f"{value:.4f} ± {(high - low) / 2:.4f}" for value, low, high in intervals)
             self.report(State(share, self.evaluation.passes, summary))
             if all(plan.is_met(*interval) for interval in intervals):
+                for tally in tallies:
+                    tally.settle()
                 return "precision"
             if affordable < len(trials):
                 return "max_passes"
@@ -128,8 +130,3 @@ class Run:
 
 def _pairs(count: int) -> Iterator[Pair]:
     return itertools.combinations(range(count), 2)
-
-
-def _ends(tally: UntilTally, target: Target) -> tuple[float, float]:
-    interval = tally.interval(target)
-    return interval.low, interval.high

@@ -6,7 +6,7 @@ import numpy as np
 
 from jostle.estimates.estimate import Estimate, Floats, Profile
 from jostle.estimates.support import BINARY, Support
-from jostle.intervals import Interval, Target, anytime
+from jostle.intervals import Interval, Target, anytime, sequential
 from jostle.sampling import Trials, Until
 
 _PILOT = 256
@@ -66,7 +66,10 @@ class UntilTally:
         num_inputs, positions: N, and the shape of the position grid.
         plan: the stopping rule; the intervals are tuned to be narrowest where it stops.
         support: the values a change can take.
-        level, target: of the intervals.
+        level, target: of the intervals; the stopping rule looks at the interval for ``target``.
+        decides_alone: whether this tally alone decides when sampling stops. If it does, and changes are flips, the
+            stopping rule has an interval of its own, see ``intervals.sequential``; where several models must all be
+            precise enough, only a confidence sequence is valid for each.
     """
 
     num_inputs: int
@@ -75,8 +78,11 @@ class UntilTally:
     support: Support
     level: float
     target: Target
+    decides_alone: bool = False
 
     def __post_init__(self) -> None:
+        self._has_settled = False
+        self._peeks = self.decides_alone and self.support == BINARY
         tokens = int(np.prod(self.positions))
         self._all, self._first = Moments.none(self.support), Moments.none(self.support)
         self._by_position = np.zeros((tokens, len(self._all.counts)))
@@ -111,16 +117,32 @@ class UntilTally:
         """Whether every input has been drawn at least once: then the population interval cannot improve."""
         return bool((self._visits > 0).all())
 
+    def candidate(self) -> Interval:
+        """What the stopping rule looks at: the interval for ``target`` if sampling stops here by the rule."""
+        if not self._peeks:
+            return self.interval(self.target)
+        moments = self._all if self.target == "dataset" else self._first
+        ends = sequential.stopped_proportion(int(moments.counts[1]), moments.size, self.level)
+        method = "Clopper-Pearson, calibrated for its stopping rule"
+        return Interval(*ends, self.level, self.target, method + ("" if self.target == "dataset" else ", first visits"))
+
+    def settle(self) -> None:
+        """The stopping rule was met: from now on its own interval is the answer."""
+        self._has_settled = True
+
     def interval(self, target: Target) -> Interval:
-        """The interval for ``target`` now; it holds at every look together."""
+        """The interval for ``target`` now; until the rule is met, it holds at every look together."""
+        if self._peeks and target == self.target and self._has_settled:
+            return self.candidate()
         moments = self._all if target == "dataset" else self._first
         cap = np.inf if target == "dataset" else float(self.num_inputs)
+        level = sequential.sequence_level(self.level) if self._peeks and target == self.target else self.level
         names = {True: "confidence sequence, betting", False: "confidence sequence, asymptotic"}
         method = (
             "confidence sequence, beta-binomial mixture" if self.support == BINARY else names[self.support.is_discrete]
         )
         method += "" if target == "dataset" else ", first visits"
-        return Interval(*self._ends(moments, 1.0, cap), self.level, target, method)
+        return Interval(*self._ends(moments, 1.0, level, cap), self.level, target, method)
 
     def estimate(self) -> Estimate:
         """The estimate from all draws so far."""
@@ -129,18 +151,18 @@ class UntilTally:
         dataset, population = self.interval("dataset"), self.interval("population")
         return Estimate(self.value, dataset, population, per_input, self._profile(), self._all.size)
 
-    def _ends(self, moments: Moments, share: float, cap: float = np.inf) -> tuple[float, float]:
-        """Ends of the interval from ``moments``, which receive this share of all draws, at most ``cap``."""
+    def _ends(self, moments: Moments, share: float, level: float, cap: float = np.inf) -> tuple[float, float]:
+        """Ends of the confidence sequence from ``moments``, which receive this share of all draws, at most ``cap``."""
         if self.support == BINARY:
 
             def horizon(p: Floats) -> Floats:
-                return np.clip(self.plan.horizon(p, self.level) * share, 16.0, max(cap, 16.0))
+                return np.clip(self.plan.horizon(p, level) * share, 16.0, max(cap, 16.0))
 
-            return anytime.bernoulli(int(moments.counts[1]), moments.size, self.level, horizon)
+            return anytime.bernoulli(int(moments.counts[1]), moments.size, level, horizon)
         if self.support.is_discrete:
-            return anytime.bounded(self.support.values, moments.counts, self.level, self.support.bounds)
+            return anytime.bounded(self.support.values, moments.counts, level, self.support.bounds)
         tuned = min((self._real_horizon or _PILOT) * share, cap)
-        return anytime.asymptotic(moments.mean, moments.variance, moments.size, self.level, tuned)
+        return anytime.asymptotic(moments.mean, moments.variance, moments.size, level, tuned)
 
     def _plan_real(self) -> float:
         """How many draws a real-valued mean will need, from a pilot: the mixture is tuned to that."""
@@ -150,7 +172,7 @@ class UntilTally:
     def _profile(self) -> Profile:
         rows = [Moments(self.support, counts) for counts in self._by_position]
         blank = (np.nan, np.nan)
-        ends = np.asarray([self._ends(row, 1 / len(rows)) if row.size else blank for row in rows])
+        ends = np.asarray([self._ends(row, 1 / len(rows), self.level) if row.size else blank for row in rows])
         values = np.asarray([row.mean for row in rows])
         counts = np.asarray([row.size for row in rows], dtype=np.int64)
         method = "confidence sequence, each position on its own"
