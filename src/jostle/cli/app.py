@@ -11,6 +11,7 @@ import jostle
 from jostle.cli.demo import demo
 from jostle.cli.listing import list_names
 from jostle.cli.measure import compare, measure
+from jostle.cli.memory import keep_memory
 from jostle.errors import JostleError
 
 _HELP = """Jostle one input token: does the prediction hold?
@@ -44,6 +45,7 @@ def main(arguments: list[str] | None = None) -> None:
     """Run a command; print an error as one line; exit with 0, 1 (failure), 2 (wrong use) or 130 (Ctrl-C)."""
     words = sys.argv[1:] if arguments is None else arguments
     debug = "--debug" in words
+    keep_memory()
     try:
         app(
             [word for word in words if word != "--debug"], exit_on_error=False, print_error=False, result_action=_ignore

@@ -44,7 +44,7 @@ def demo(
     report = out / "report.html"
     result = page(store)
     write(result, report)
-    found = list(result.sections[1].text)
+    found = [result.lead, *result.sections[1].text]
     if as_json:
         print(json.dumps({"report": str(report), "findings": found}, indent=1))  # noqa: T201
         return

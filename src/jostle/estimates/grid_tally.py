@@ -100,6 +100,12 @@ class GridTally:
         seen = self.per_input[np.isfinite(self.per_input)]
         return float(seen.mean()) if len(seen) else float("nan")
 
+    @property
+    def half_width(self) -> float:
+        """Roughly half of the population interval so far, quick enough to show while running."""
+        seen = self.per_input[np.isfinite(self.per_input)]
+        return float(2 * seen.std() / np.sqrt(len(seen))) if len(seen) else float("nan")
+
     def estimate(self) -> Estimate:
         """The estimate from all inputs visited so far."""
         seen = self.per_input[np.isfinite(self.per_input)]

@@ -38,7 +38,21 @@ class Interrupted(KeyboardInterrupt):
 
 
 def measure(
-    model: Model, inputs: Any, *, name: str = "model", progress: progress_bar.Progress = False, **choices: Any
+    model: Model,
+    inputs: Any,
+    *,
+    tokens: TokenView | str,
+    perturbation: Perturbation | str,
+    response: Response | str = "flip",
+    plan: Plan | str | None = None,
+    target: str = "dataset",
+    mask: Any = None,
+    level: float = 0.95,
+    seed: int = 0,
+    batch_size: int = 128,
+    device: str | None = None,
+    progress: progress_bar.Progress = False,
+    name: str = "model",
 ) -> Measurement:
     """How often, or how much, the output changes when one token of an input is jostled.
 
@@ -56,8 +70,6 @@ def measure(
     Arguments:
         model: an ``nn.Module`` (put in eval mode and put back) or any callable from a batch to outputs.
         inputs: a tensor (N, ...), a mapping of tensors with an attention mask, a ``Dataset`` or a ``DataLoader``.
-        name: how messages and files call the model.
-        progress: true for a bar on a terminal and plain lines elsewhere, or a function of ``progress.State``.
         tokens: what a token is: ``Coordinates()``, ``Rows()``, ``Patches(4)``, ``Whole()``, or a spec: ``"patches:4"``.
         perturbation: what a token becomes: ``GaussianNoise(std=1.0)``, ``SignFlip()``, ... or a spec.
         response: what counts as a change: ``"flip"``, ``"margin"``, ... or an object of ``jostle.responses``.
@@ -68,13 +80,29 @@ def measure(
         seed: the same seed gives the same noise for every batch size, and for every model.
         batch_size: how many inputs the model answers at once.
         device: where the model runs; by default where it is.
+        progress: true for a bar on a terminal and plain lines elsewhere, or a function of ``progress.State``.
+        name: how messages and files call the model.
 
     Raises:
         UsageError: one line on what cannot be used as given.
         Interrupted: on Ctrl-C once something is known; ``.result`` holds it.
     """
     try:
-        return compare({name: model}, inputs, progress=progress, **choices)[name]
+        return compare(
+            {name: model},
+            inputs,
+            tokens=tokens,
+            perturbation=perturbation,
+            response=response,
+            plan=plan,
+            target=target,
+            mask=mask,
+            level=level,
+            seed=seed,
+            batch_size=batch_size,
+            device=device,
+            progress=progress,
+        )[name]
     except Interrupted as interrupted:
         known = interrupted.result
         raise Interrupted(known[name] if isinstance(known, Comparison) else known) from None

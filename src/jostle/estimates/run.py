@@ -91,7 +91,8 @@ class Run:
             for trials in plan.blocks(inputs, chosen, block=16 * size):
                 self._take(trials)
                 done += len(np.unique(trials.inputs))
-                summary = "  ".join(f"{tally.value:.4f}" for tally in self.singles)
+                tallies = [tally for tally in self.singles if isinstance(tally, GridTally)]
+                summary = "  ".join(f"{tally.value:.4f} ± {tally.half_width:.4f}" for tally in tallies)
                 self.report(State(done / len(inputs), self.evaluation.passes, summary))
         return "complete"
 

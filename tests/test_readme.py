@@ -1,0 +1,50 @@
+"""What README and docs show must run, and what they link to must exist."""
+
+import re
+from pathlib import Path
+
+import pytest
+import torch
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def blocks(page: Path) -> list[str]:
+    return re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
+
+
+def test_the_code_of_the_readme_prints_what_it_promises(capsys):
+    torch.set_default_dtype(torch.float32)
+    exec(compile(blocks(ROOT / "README.md")[0], "README.md", "exec"), {})
+    measured, compared = capsys.readouterr().out.splitlines()
+    value, low, high, exact = (float(number) for number in re.findall(r"0\.\d+", measured))
+    assert exact == 0.273
+    assert low <= value <= high
+    assert high - low <= 0.0201
+    assert abs(value - exact) < 0.02
+    assert compared.startswith("cnn - mlp: ")
+
+
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if page.name != "README.md" and blocks(page)], ids=lambda p: p.name
+)
+def test_the_code_of_the_docs_runs(page, capsys):
+    for block in blocks(page):
+        exec(compile(block, page.name, "exec"), {"__name__": "docs"})
+    assert capsys.readouterr().out
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page):
+    links = re.findall(r"\]\(([^)#]+)\)", page.read_text())
+    for link in links:
+        assert link.startswith("https://") or (page.parent / link).exists(), link
+
+
+def test_the_readme_names_the_two_commands_and_holds_the_record():
+    text = (ROOT / "README.md").read_text()
+    assert "make demo" in text
+    assert "make test" in text
+    assert "| ViT |" in text
+    assert (ROOT / "docs" / "results" / "demo.jsonl").exists()

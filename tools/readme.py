@@ -1,0 +1,65 @@
+"""Run the demo and write what it found into docs/ and README.md, so that no number there is typed by hand.
+
+Records go to docs/results/demo.jsonl (without the example digit, which is not ours to redistribute), the figure to
+docs/figures/demo-noise.svg, and the table between the markers of README.md. Continues an interrupted run.
+"""
+
+import json
+import re
+from pathlib import Path
+
+from jostle.demo import FULL, Demo, page
+from jostle.demo.findings import findings, headline
+from jostle.demo.page import noise_series, sweep
+from jostle.figures import curves, save
+from jostle.files import write_text
+from jostle.results import Store
+
+ROOT = Path(__file__).resolve().parent.parent
+RECORDS = ROOT / "docs" / "results" / "demo.jsonl"
+FIGURE = ROOT / "docs" / "figures" / "demo-noise.svg"
+README = ROOT / "README.md"
+MARKED = re.compile(r"(<!-- demo: written by make readme -->\n).*?(<!-- end of demo -->)", re.DOTALL)
+
+
+def main() -> None:
+    """Run, then write records, figure and README."""
+    store = Demo(ROOT / "runs" / "readme", FULL, say=print).run()
+    page(store)  # fails here if the records cannot make a report
+    kept = [{"key": key, "record": store[key]} for key in store if key != "example"]
+    RECORDS.parent.mkdir(parents=True, exist_ok=True)
+    write_text(RECORDS, "".join(json.dumps(entry) + "\n" for entry in kept))
+    figure = curves(noise_series(store), x_label="std of the noise", y_label="sensitivity", log_x=True, log_y=True)
+    FIGURE.parent.mkdir(parents=True, exist_ok=True)
+    save(figure, FIGURE)
+    text = README.read_text(encoding="utf-8")
+    if not MARKED.search(text):
+        raise SystemExit("README.md has lost its markers")
+    write_text(README, MARKED.sub(lambda found: found[1] + block(store) + found[2], text))
+
+
+def block(store: Store) -> str:
+    """The table and the sentences under the figure."""
+    levels = sweep(store)
+    shown = [std for std in levels if std in (0.5, 1.0, 2.0, 5.0, 8.0)]
+    lines = [
+        headline(levels),
+        "",
+        "| network | training accuracy | unseen digits | " + " | ".join(f"std {s:g}" for s in shown) + " |",
+    ]
+    lines.append("|---" * (3 + len(shown)) + "|")
+    for name in store["settings"]["networks"]:
+        trained = store[f"{name}/trained"]
+        cells = [levels[std][name] for std in shown]
+        numbers = [f"{m.value:.3f} [{m.low:.3f}, {m.high:.3f}]" for m in cells]
+        accuracies = [f"{trained['train_accuracy']:.1%}", f"{trained['test_accuracy']:.1%}"]
+        lines.append("| " + " | ".join([name, *accuracies, *numbers]) + " |")
+    passes = max(levels[std][name].passes for std in shown for name in store["settings"]["networks"])
+    lines += ["", f"95 % intervals for the 4,000 training digits; at most {passes:,} passes a network and noise level."]
+    lines += ["On the same noise:", ""]
+    lines += [f"- {sentence}" for sentence in findings(levels)[2:]]
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    main()
