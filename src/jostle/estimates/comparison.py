@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
-from jostle.estimates.estimate import Estimate, Profile, array, plain
+from jostle.estimates.answer import Answer
+from jostle.estimates.estimate import Estimate, Profile
 from jostle.estimates.measurement import Measurement, effort
 from jostle.files import write_text
 from jostle.intervals import TARGETS, Interval, Target
@@ -14,39 +15,23 @@ from jostle.registry import unknown_name
 
 
 @dataclass(frozen=True, eq=False)
-class Difference:
+class Difference(Answer):
     """value = sensitivity of ``first`` minus sensitivity of ``second``, from the same trials.
 
     Arguments:
         first, second: names of the models.
-        target: which interval ``low`` and ``high`` are.
+        asked_for: the target of ``low`` and ``high``.
         estimate: the difference with both intervals, its profile, and each input's difference.
     """
 
     first: str
     second: str
-    target: Target
+    asked_for: Target
     estimate: Estimate = field(repr=False)
 
     @property
-    def value(self) -> float:
-        """The estimated difference."""
-        return self.estimate.value
-
-    @property
-    def interval(self) -> Interval:
-        """The interval for the target asked for."""
-        return self.estimate.dataset if self.target == "dataset" else self.estimate.population
-
-    @property
-    def low(self) -> float:
-        """The lower end of ``interval``."""
-        return self.interval.low
-
-    @property
-    def high(self) -> float:
-        """The upper end of ``interval``."""
-        return self.interval.high
+    def target(self) -> Target:
+        return self.asked_for
 
     @property
     def verdict(self) -> str:
@@ -73,28 +58,12 @@ class Difference:
 
     def to_dict(self) -> dict[str, Any]:
         """A plain dictionary, for JSON."""
-        return {
-            "first": self.first,
-            "second": self.second,
-            "value": self.value,
-            "low": self.low,
-            "high": self.high,
-            "target": self.target,
-            "verdict": self.verdict,
-            "dataset": self.estimate.dataset.to_dict(),
-            "population": self.estimate.population.to_dict(),
-            "per_input": plain(self.estimate.per_input),
-            "profile": self.estimate.profile.to_dict(),
-            "trials": self.estimate.trials,
-        }
+        return {"first": self.first, "second": self.second, "verdict": self.verdict, **self.numbers()}
 
     @classmethod
     def from_dict(cls, record: dict[str, Any]) -> "Difference":
         """The difference that ``to_dict`` wrote."""
-        ends = {target: Interval(target=target, **record[target]) for target in TARGETS}  # type: ignore[arg-type]
-        profile, per_input = Profile.from_dict(record["profile"]), array(record["per_input"])
-        estimate = Estimate(record["value"], **ends, per_input=per_input, profile=profile, trials=record["trials"])
-        return cls(record["first"], record["second"], record["target"], estimate)
+        return cls(record["first"], record["second"], record["target"], Estimate.from_dict(record))
 
 
 @dataclass(frozen=True, eq=False)

@@ -80,6 +80,29 @@ class Estimate:
     profile: Profile
     trials: int
 
+    def to_dict(self) -> dict[str, Any]:
+        """A plain dictionary, for JSON."""
+        return {
+            "value": self.value,
+            "dataset": self.dataset.to_dict(),
+            "population": self.population.to_dict(),
+            "trials": self.trials,
+            "profile": self.profile.to_dict(),
+            "per_input": plain(self.per_input),
+        }
+
+    @classmethod
+    def from_dict(cls, record: dict[str, Any]) -> "Estimate":
+        """The estimate that ``to_dict`` wrote; other keys are passed over."""
+        return cls(
+            value=record["value"],
+            dataset=Interval(target="dataset", **record["dataset"]),
+            population=Interval(target="population", **record["population"]),
+            per_input=array(record["per_input"]),
+            profile=Profile.from_dict(record["profile"]),
+            trials=record["trials"],
+        )
+
 
 def plain(values: Floats) -> list[float | None]:
     """Numbers as JSON can hold them."""

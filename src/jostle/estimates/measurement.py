@@ -5,10 +5,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from jostle.estimates.estimate import Estimate, Floats, Profile, array, plain
+from jostle.estimates.answer import Answer
+from jostle.estimates.estimate import Estimate
 from jostle.estimates.settings import Settings
 from jostle.files import write_text
-from jostle.intervals import TARGETS, Interval
+from jostle.intervals import TARGETS, Target
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -23,7 +24,7 @@ REASONS = {
 
 
 @dataclass(frozen=True, eq=False)
-class Measurement:
+class Measurement(Answer):
     """The token sensitivity of one model.
 
     ``value`` is the mean over inputs of the mean over their tokens of the mean response, for flips paper 1's
@@ -55,49 +56,8 @@ class Measurement:
     version: ClassVar[int] = 1
 
     @property
-    def value(self) -> float:
-        """The estimate."""
-        return self.estimate.value
-
-    @property
-    def interval(self) -> Interval:
-        """The interval for the target asked for."""
-        return self.dataset if self.settings.target == "dataset" else self.population
-
-    @property
-    def low(self) -> float:
-        """The lower end of ``interval``."""
-        return self.interval.low
-
-    @property
-    def high(self) -> float:
-        """The upper end of ``interval``."""
-        return self.interval.high
-
-    @property
-    def dataset(self) -> Interval:
-        """The interval for the mean over exactly the inputs given."""
-        return self.estimate.dataset
-
-    @property
-    def population(self) -> Interval:
-        """The interval for the mean over the population the inputs came from."""
-        return self.estimate.population
-
-    @property
-    def profile(self) -> Profile:
-        """The mean change by token position."""
-        return self.estimate.profile
-
-    @property
-    def per_input(self) -> Floats:
-        """The mean change of each input, NaN where it was not visited."""
-        return self.estimate.per_input
-
-    @property
-    def trials(self) -> int:
-        """Finite (input, token, draw) triples evaluated."""
-        return self.estimate.trials
+    def target(self) -> Target:
+        return self.settings.target
 
     def __str__(self) -> str:
         return "\n".join(_lines(self))
@@ -108,21 +68,13 @@ class Measurement:
             "kind": self.kind,
             "version": self.version,
             "name": self.name,
-            "value": self.value,
-            "low": self.low,
-            "high": self.high,
-            "target": self.settings.target,
+            **self.numbers(),
             "level": self.settings.level,
-            "dataset": self.dataset.to_dict(),
-            "population": self.population.to_dict(),
             "settings": self.settings.to_dict(),
             "passes": self.passes,
-            "trials": self.trials,
             "stopped": self.stopped,
             "nonfinite": self.nonfinite,
             "warnings": list(self.warnings),
-            "profile": self.profile.to_dict(),
-            "per_input": plain(self.per_input),
             "seconds": round(self.seconds, 3),
             "provenance": self.provenance,
         }
@@ -130,10 +82,7 @@ class Measurement:
     @classmethod
     def from_dict(cls, record: dict[str, Any]) -> "Measurement":
         """The measurement that ``to_dict`` wrote."""
-        ends = {target: Interval(target=target, **record[target]) for target in TARGETS}  # type: ignore[arg-type]
-        profile, per_input = Profile.from_dict(record["profile"]), array(record["per_input"])
-        estimate = Estimate(record["value"], **ends, per_input=per_input, profile=profile, trials=record["trials"])
-        settings = Settings(**record["settings"])
+        estimate, settings = Estimate.from_dict(record), Settings(**record["settings"])
         rest = ("name", "passes", "stopped", "nonfinite", "warnings", "seconds", "provenance")
         return cls(settings=settings, estimate=estimate, **{key: record[key] for key in rest})
 
