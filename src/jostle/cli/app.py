@@ -78,4 +78,4 @@ def _one_line(error: CycloptsError) -> str:
 
 
 def _command(words: list[str]) -> str:
-    return f"{words[0]} " if words and not words[0].startswith("-") else ""
+    return f"{words[0]} " if words and words[0] in app else ""

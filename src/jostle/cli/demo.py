@@ -17,9 +17,12 @@ def demo(
     ] = Path("demo"),
     seed: Annotated[int, Parameter(help="Of weights, order and noise.")] = 0,
     quick: Annotated[
-        bool, Parameter(negative="", help="Seconds instead of minutes: two tiny networks, 200 digits.")
+        bool,
+        Parameter(negative="", show_default=False, help="Seconds instead of minutes: two tiny networks, 200 digits."),
     ] = False,
-    as_json: Annotated[bool, Parameter(name="--json", negative="", help="Print what was found as JSON.")] = False,
+    as_json: Annotated[
+        bool, Parameter(name="--json", negative="", show_default=False, help="Print what was found as JSON.")
+    ] = False,
 ) -> None:
     """Show the phenomenon: four small networks on real digits, ending in a report.
 

@@ -2,6 +2,7 @@
 
 import inspect
 import json
+import re
 from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
@@ -15,7 +16,7 @@ def list_names(
     kind: Annotated[Kind | None, Parameter(help="Which kind of thing; without it, all of them.")] = None,
     /,
     *,
-    as_json: Annotated[bool, Parameter(name="--json", negative="", help="Print JSON.")] = False,
+    as_json: Annotated[bool, Parameter(name="--json", negative="", show_default=False, help="Print JSON.")] = False,
 ) -> None:
     """List models, datasets, tokens, perturbations, responses and plans by name.
 
@@ -52,6 +53,6 @@ def _describe(registry: Any) -> dict[str, str]:
 
 
 def _summary(thing: Any) -> str:
-    """The first sentence of a docstring."""
+    """The first sentence of a docstring; Eq. and Def. do not end one."""
     text = " ".join((inspect.getdoc(thing) or "").split("\n\n")[0].split())
-    return text.partition(". ")[0].rstrip(".")
+    return re.split(r"(?<!\bEq)(?<!\bDef)\. ", text)[0].rstrip(".").replace("``", "")

@@ -40,6 +40,8 @@ def load_model(spec: str, weights: str | None = None) -> Callable[..., Any]:
         if not isinstance(model, nn.Module):
             raise UsageError(f"--weights {weights}: the model {spec} is not an nn.Module, so it has no weights to load")
         load_weights(model, Path(weights))
+    if isinstance(model, nn.Module):
+        model.eval()
     made: Callable[..., Any] = model
     return made
 

@@ -54,8 +54,10 @@ class Options:
     batch_size: Annotated[int, Parameter(group=OUTPUT, help="Inputs a model answers at once.")] = 128
     device: Annotated[str | None, Parameter(group=OUTPUT, help="Where the models run, e.g. cuda.")] = None
     output: Annotated[Path | None, Parameter(name=["--output", "-o"], group=OUTPUT, help=OUTPUT_HELP)] = None
-    as_json: Annotated[bool, Parameter(name="--json", negative="", group=OUTPUT, help=JSON_HELP)] = False
-    quiet: Annotated[bool, Parameter(negative="", group=OUTPUT, help="No progress.")] = False
+    as_json: Annotated[
+        bool, Parameter(name="--json", negative="", show_default=False, group=OUTPUT, help=JSON_HELP)
+    ] = False
+    quiet: Annotated[bool, Parameter(negative="", show_default=False, group=OUTPUT, help="No progress.")] = False
 
 
 def measure(
@@ -80,7 +82,7 @@ def measure(
       jostle measure --model py:my_model.py:make --data inputs.npy
         --tokens rows --half-width 0.002 -o result.json
     """
-    _run({"model": model}, {} if weights is None else {"model": weights}, options, single=True)
+    _run({model: model}, {} if weights is None else {model: weights}, options)
 
 
 def compare(
@@ -106,10 +108,10 @@ def compare(
     for name in files:
         if name not in specs:
             raise UsageError(f"--weights {name}={files[name]}: there is no --model named {name!r}")
-    _run(specs, files, options, single=False)
+    _run(specs, files, options)
 
 
-def _run(specs: dict[str, str], weights: dict[str, str], options: Options, *, single: bool) -> None:
+def _run(specs: dict[str, str], weights: dict[str, str], options: Options) -> None:
     if options.output is not None:
         check_writable(options.output)
     plan = _plan(options)  # wrong numbers are said before anything is loaded
@@ -127,7 +129,9 @@ def _run(specs: dict[str, str], weights: dict[str, str], options: Options, *, si
             result = compare_models(models, inputs, plan=plan, progress=not options.quiet, **_choices(options))
         except Interrupted as interrupted:
             result, code = interrupted.result, 130
-    _show(result["model"] if single and isinstance(result, Comparison) else result, options)
+    if isinstance(result, Comparison) and len(result) == 1:
+        result = result[result.names[0]]
+    _show(result, options)
     if code:
         sys.exit(code)
 
