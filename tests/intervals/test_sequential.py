@@ -1,4 +1,4 @@
-"""The exact coverage of the stopping rule, by dynamic programming over all paths: no simulation, no Monte-Carlo error."""
+"""The exact coverage of the stopping rule, by dynamic programming over all paths: no Monte-Carlo error."""
 
 from collections.abc import Iterator
 
