@@ -4,6 +4,8 @@ The command line and the keyword arguments of ``measure`` take the same specs: `
 """
 
 import inspect
+from collections.abc import Iterable
+from types import UnionType
 from typing import Any, TypeVar
 
 from jostle.errors import UsageError
@@ -12,17 +14,23 @@ from jostle.registry import Registry, unknown_name
 Thing = TypeVar("Thing")
 
 
-def build(registry: Registry[type[Thing]], spec: str | Thing, argument: str) -> Thing:
+def build(registry: Registry[type[Thing]], spec: str | Thing, argument: str, kind: type | UnionType = object) -> Thing:
     """The thing a spec describes; anything that is not text is returned as it is.
 
     Arguments:
         registry: where names are looked up.
         spec: e.g. ``patches:4``, or an object.
         argument: the argument that was given, for error messages.
+        kind: what an object must be.
     """
     if not isinstance(spec, str):
         if inspect.isclass(spec):
             raise UsageError(f"{argument}={spec.__name__} is a class; give an object, for example {spec.__name__}(...)")
+        if not isinstance(spec, kind):
+            known = ", ".join(registry.names())
+            raise UsageError(
+                f"{argument}={spec!r} is not a {registry.kind}; give one of jostle's objects or names: {known}"
+            )
         return spec
     name, _, rest = spec.partition(":")
     made = registry.get(name)
@@ -55,10 +63,26 @@ def arguments(text: str) -> tuple[list[Any], dict[str, Any]]:
     return positional, named
 
 
+def written(value: float) -> str:
+    """A number as ``literal`` reads it back, no longer than need be.
+
+    >>> written(2.0), written(0.1), written(1 / 3)
+    ('2', '0.1', '0.3333333333333333')
+    """
+    short = f"{value:g}"
+    return short if float(short) == value else repr(value)
+
+
+def written_list(values: Iterable[float]) -> str:
+    """Numbers with slashes between them, as ``literal`` reads them back; one alone keeps a slash."""
+    parts = [written(value) for value in values]
+    return "/".join(parts) if len(parts) > 1 else f"{parts[0]}/"
+
+
 def literal(text: str) -> Any:
     """A number, a truth value, a list written with slashes, or the text itself."""
     if "/" in text and not text.startswith(("/", "./", "../")):
-        parts = [literal(part) for part in text.split("/")]
+        parts = [literal(part) for part in text.split("/") if part]
         if all(isinstance(part, int | float) for part in parts):
             return parts
     if text.lower() in ("true", "false"):

@@ -92,6 +92,11 @@ def test_noise_does_not_depend_on_the_batch(batch, stream):
         "uniform-token:-1/1",
         "uniform-token:7",
         "replace-by:0",
+        "replace-by:1/2.5",
+        "replace-by:16777217",
+        "uniform-token:3/",
+        "uniform-token:0.5/",
+        "gaussian-noise:std=0.123456789",
     ],
 )
 def test_specs_describe_themselves(spec):
@@ -109,6 +114,8 @@ def test_specs_describe_themselves(spec):
         (lambda: UniformToken(0), "vocabulary=0 of UniformToken"),
         (lambda: UniformToken(torch.zeros(0, 3)), "V >= 1"),
         (lambda: ReplaceBy([]), "at least one"),
+        (lambda: ReplaceBy("abc"), "token='abc' of ReplaceBy must be numbers"),
+        (lambda: UniformToken("abc"), "vocabulary='abc' of UniformToken must be numbers"),
         (lambda: ReplaceBy(math.nan), "must be finite"),
         (lambda: specs.build(PERTURBATIONS, "gausian-noise:1", "perturbation"), "did you mean gaussian-noise?"),
         (lambda: specs.build(PERTURBATIONS, "gaussian-noise:sdt=1", "perturbation"), "did you mean std?"),

@@ -1,6 +1,7 @@
 import pytest
 import torch
 
+from jostle import specs
 from jostle.errors import UsageError
 from jostle.tokens import VIEWS, Coordinates, Patches, Rows, Whole
 
@@ -100,6 +101,11 @@ def test_inputs_that_do_not_fit_are_one_clear_line(view, shape, message):
 def test_patch_size_must_be_a_positive_whole_number(size):
     with pytest.raises(UsageError, match="size="):
         Patches(size)
+
+
+@pytest.mark.parametrize("spec", ["patches:4", "patches:4,key=x", "rows:key=x,mask_key=m", "whole", "coordinates"])
+def test_views_describe_themselves(spec):
+    assert specs.build(VIEWS, spec, "tokens").describe() == spec
 
 
 def test_every_view_is_registered():

@@ -140,10 +140,10 @@ def compare(
     if not isinstance(models, Mapping) or not models:
         raise UsageError("models must be a mapping from names to models with at least one entry")
     started = time.perf_counter()
-    view = specs.build(VIEWS, tokens, "tokens")
-    jostle = specs.build(PERTURBATIONS, perturbation, "perturbation")
-    change = specs.build(RESPONSES, response, "response")
-    chosen_plan: Plan = specs.build(PLANS, plan, "plan") if plan is not None else Until(half_width=0.01)
+    view = specs.build(VIEWS, tokens, "tokens", TokenView)
+    jostle = specs.build(PERTURBATIONS, perturbation, "perturbation", Perturbation)
+    change = specs.build(RESPONSES, response, "response", Response)
+    chosen_plan: Plan = specs.build(PLANS, plan, "plan", Plan) if plan is not None else Until(half_width=0.01)
     if isinstance(chosen_plan, Grid) and jostle.is_deterministic:
         chosen_plan = Grid(draws=1)
     held = Inputs(inputs, view, mask)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from jostle.errors import FailureError
+from jostle.errors import FailureError, UsageError
 from jostle.estimates.estimate import Estimate
 from jostle.estimates.grid_tally import GridTally
 from jostle.estimates.support import BINARY, REAL, TERNARY, Support
@@ -68,6 +68,8 @@ class Run:
                 if not self._has_results():
                     raise
                 stopped = "interrupted"
+        if stopped == "max_passes" and not self._has_results():
+            raise UsageError(f"{self.plan.describe()} ended before a single trial; give a larger max_passes")
         if not self._has_results():
             raise FailureError("no jostled input gave a finite output, so nothing could be measured")
         pairs = {pair: tally.estimate() for pair, tally in self.pairs.items()}

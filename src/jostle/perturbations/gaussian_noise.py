@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from jostle.perturbations.perturbation import PERTURBATIONS, Perturbation, must_be_at_least_zero, must_be_real, normals
+from jostle.specs import written
 
 
 @PERTURBATIONS.register("gaussian-noise")
@@ -34,4 +35,4 @@ class GaussianNoise(Perturbation):
         return tokens if self.std == 0 else tokens + self.std * normals(uniforms, tokens)
 
     def describe(self) -> str:
-        return f"gaussian-noise:std={self.std:g}"
+        return f"gaussian-noise:std={written(self.std)}"

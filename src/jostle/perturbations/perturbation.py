@@ -2,6 +2,7 @@
 
 import math
 from abc import ABC, abstractmethod
+from typing import Any
 
 import numpy as np
 import torch
@@ -57,6 +58,14 @@ def normals(uniforms: NDArray[np.float64], like: Tensor) -> Tensor:
     many are converted together.
     """
     return torch.from_numpy(special.ndtri(uniforms)).to(dtype=like.dtype)
+
+
+def numbers(name: str, value: Any, owner: str) -> Tensor:
+    """``value`` as a tensor; anything that is not numbers is refused."""
+    try:
+        return torch.as_tensor(value)
+    except (TypeError, ValueError, RuntimeError):
+        raise UsageError(f"{name}={value!r} of {owner} must be numbers") from None
 
 
 def must_be_real(perturbation: Perturbation, token: Tensor) -> None:

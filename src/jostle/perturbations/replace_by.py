@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
 from jostle.errors import UsageError
-from jostle.perturbations.perturbation import PERTURBATIONS, Perturbation
+from jostle.perturbations.perturbation import PERTURBATIONS, Perturbation, numbers
+from jostle.specs import written, written_list
 
 
 @PERTURBATIONS.register("replace-by")
@@ -25,7 +25,7 @@ class ReplaceBy(Perturbation):
     token: float | Tensor | Sequence[Any] | ArrayLike
 
     def __post_init__(self) -> None:
-        value = torch.as_tensor(self.token).reshape(-1)
+        value = numbers("token", self.token, "ReplaceBy").reshape(-1)
         if value.numel() == 0 or (value.is_floating_point() and not value.isfinite().all()):
             raise UsageError(f"token={self.token!r} of ReplaceBy must be finite numbers, at least one")
         object.__setattr__(self, "_value", value)
@@ -50,5 +50,7 @@ class ReplaceBy(Perturbation):
         return self.value.to(tokens.dtype).expand_as(tokens)
 
     def describe(self) -> str:
-        shown = f"{self.value.item():g}" if self.value.numel() == 1 else f"<{self.value.numel()} numbers>"
-        return f"replace-by:{shown}"
+        if self.value.numel() == 1:
+            return f"replace-by:{written(self.value.item())}"
+        listed = written_list(self.value.tolist()) if self.value.numel() <= 8 else f"<{self.value.numel()} numbers>"
+        return f"replace-by:{listed}"

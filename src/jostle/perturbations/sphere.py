@@ -8,6 +8,7 @@ from torch import Tensor
 from torch.linalg import vector_norm
 
 from jostle.perturbations.perturbation import PERTURBATIONS, Perturbation, must_be_at_least_zero, must_be_real, normals
+from jostle.specs import written
 
 
 @PERTURBATIONS.register("sphere")
@@ -41,4 +42,4 @@ class Sphere(Perturbation):
         return tokens + (step * vector_norm(tokens, dim=1, keepdim=True) if self.relative else step)
 
     def describe(self) -> str:
-        return f"sphere:radius={self.radius:g}" + (",relative=true" if self.relative else "")
+        return f"sphere:radius={written(self.radius)}" + (",relative=true" if self.relative else "")

@@ -10,7 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
 from jostle.errors import UsageError
-from jostle.perturbations.perturbation import PERTURBATIONS, Perturbation
+from jostle.perturbations.perturbation import PERTURBATIONS, Perturbation, numbers
+from jostle.specs import written_list
 
 
 @PERTURBATIONS.register("uniform-token")
@@ -29,7 +30,11 @@ class UniformToken(Perturbation):
     def __post_init__(self) -> None:
         if isinstance(self.vocabulary, bool) or (isinstance(self.vocabulary, int) and self.vocabulary < 1):
             raise UsageError(f"vocabulary={self.vocabulary!r} of UniformToken must have at least one token")
-        table = torch.arange(self.vocabulary) if isinstance(self.vocabulary, int) else torch.as_tensor(self.vocabulary)
+        table = (
+            torch.arange(self.vocabulary)
+            if isinstance(self.vocabulary, int)
+            else numbers("vocabulary", self.vocabulary, "UniformToken")
+        )
         if table.dim() not in (1, 2) or len(table) == 0:
             raise UsageError(
                 f"vocabulary of UniformToken must be (V,) or (V, dim) with V >= 1, not {tuple(table.shape)}"
@@ -60,5 +65,5 @@ class UniformToken(Perturbation):
         if isinstance(self.vocabulary, int):
             return f"uniform-token:{self.vocabulary}"
         if self.table.shape[1] == 1 and len(self.table) <= 8:
-            return "uniform-token:" + "/".join(f"{value:g}" for value in self.table[:, 0].tolist())
+            return f"uniform-token:{written_list(self.table[:, 0].tolist())}"
         return f"uniform-token:<{self.table.shape[0]} tokens of {self.table.shape[1]} numbers>"

@@ -60,7 +60,7 @@ class Evaluation:
     def prepare(self, indices: Integers) -> None:
         """Make the clean passes of these inputs now, in full batches."""
         for reference in self._references:
-            reference.of(indices)
+            reference.prepare(indices)
 
     def changes(self, trials: Trials) -> Changes:
         """(models, trials): the change in each trial, NaN where a model's output or the change is not finite."""
@@ -73,8 +73,9 @@ class Evaluation:
             pending = [Pending(function, self.response) for function in self.functions]
             for first in range(0, len(jostled), self.batch_size):
                 batch = self.jostled(jostled[first : first + self.batch_size], tokens[first : first + self.batch_size])
-                for each in pending:
-                    each.ask(batch)
+                for each in pending[:-1]:
+                    each.ask({key: tensor.clone() for key, tensor in batch.items()})  # it may change its inputs
+                pending[-1].ask(batch)
             chosen = torch.from_numpy(rows)
             for index, each in enumerate(pending):
                 out[index, rows] = each.changes(references[index][chosen])
@@ -116,7 +117,7 @@ class Pending:
 
     def ask(self, batch: Batch) -> None:
         """Let the model answer a batch."""
-        self._outputs.append(self.function(batch))
+        self._outputs.append(self.function(batch).clone())  # it may use the same memory again
 
     def changes(self, reference: Tensor) -> Changes:
         """The change of every input asked about against its reference, in order."""
@@ -142,10 +143,16 @@ class References:
         self.function, self.response, self.batch_size = function, response, batch_size
         self._known = np.zeros(len(function.inputs), dtype=bool)
         self._store: Tensor | None = None
+        self._is_too_large = False
 
     def is_known(self, indices: Integers) -> NDArray[np.bool_]:
         """Which of these inputs need no clean pass any more."""
         return self._known[indices]
+
+    def prepare(self, indices: Integers) -> None:
+        """Make the clean passes of these inputs now, if what they give can be kept."""
+        if not self._is_too_large:
+            self.of(indices)
 
     def of(self, indices: Integers) -> Tensor:
         """The references of these inputs, (len(indices), ...)."""
@@ -153,7 +160,8 @@ class References:
         missing = distinct[~self._known[distinct]]
         made = [self._make(missing[at : at + self.batch_size]) for at in range(0, len(missing), self.batch_size)]
         if made and self._store is None and len(self._known) * made[0][0].numel() > _REMEMBERED_NUMBERS:
-            return torch.cat(made)[torch.from_numpy(back)]  # too large to keep: nothing is ever known
+            self._is_too_large = True
+            return torch.cat(made)[torch.from_numpy(back)]
         if made:
             if self._store is None:
                 self._store = torch.empty((len(self._known), *made[0].shape[1:]), dtype=made[0].dtype)
@@ -170,4 +178,4 @@ class References:
                 f"{self.function.name} answers {int((~finite).sum())} of {len(finite)} unperturbed inputs with NaN or "
                 f"infinity (first: input {indices[~finite][0]}); its predictions there mean nothing"
             )
-        return self.response.reference(outputs)
+        return self.response.reference(outputs.clone())  # it may use the same memory again

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from jostle.errors import UsageError
 from jostle.randomness import Stream
 from jostle.sampling.trials import Trials
+from jostle.specs import written
 from jostle.tokens import Inputs
 
 _FIRST_LOOK = 64
@@ -91,5 +92,6 @@ class Until:
 
     def describe(self) -> str:
         """A spec that makes this plan again."""
-        rule = f"half_width={self.half_width:g}" if self.half_width is not None else f"relative={self.relative:g}"
+        name, value = ("relative", self.relative) if self.half_width is None else ("half_width", self.half_width)
+        rule = f"{name}={written(value or 0.0)}"
         return f"until:{rule},max_passes={self.max_passes}"

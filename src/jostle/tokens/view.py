@@ -40,9 +40,18 @@ class TokenView(ABC):
     def grid(self, batch: Tensor) -> Tensor:
         """``batch`` as (batch, *positions, *token), sharing its memory."""
 
+    @property
     @abstractmethod
+    def spec(self) -> str:
+        """The spec without keys, e.g. ``patches:4``."""
+
     def describe(self) -> str:
-        """A spec that makes this view again, e.g. ``patches:4``."""
+        """A spec that makes this view again, e.g. ``patches:4`` or ``rows:key=x``."""
+        keys = {"key": self.key, "mask_key": self.mask_key}
+        options = [f"{name}={value}" for name, value in keys.items() if value is not None]
+        if not options:
+            return self.spec
+        return f"{self.spec}{',' if ':' in self.spec else ':'}{','.join(options)}"
 
     def num_tokens(self, shape: tuple[int, ...]) -> int:
         """T for one input of this shape."""

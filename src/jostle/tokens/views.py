@@ -24,7 +24,8 @@ class Coordinates(TokenView):
     def grid(self, batch: Tensor) -> Tensor:
         return batch.unsqueeze(-1)
 
-    def describe(self) -> str:
+    @property
+    def spec(self) -> str:
         return "coordinates"
 
 
@@ -44,7 +45,8 @@ class Rows(TokenView):
     def grid(self, batch: Tensor) -> Tensor:
         return batch
 
-    def describe(self) -> str:
+    @property
+    def spec(self) -> str:
         return "rows"
 
 
@@ -81,7 +83,8 @@ class Patches(TokenView):
         order = (0, 1, 3, 2, 4) if batch.dim() == 3 else (0, 2, 4, 1, 3, 5)
         return split.permute(order)  # (batch, rows, columns, [channels,] size, size)
 
-    def describe(self) -> str:
+    @property
+    def spec(self) -> str:
         return f"patches:{self.size}"
 
 
@@ -100,5 +103,6 @@ class Whole(TokenView):
     def grid(self, batch: Tensor) -> Tensor:
         return batch.unsqueeze(1)
 
-    def describe(self) -> str:
+    @property
+    def spec(self) -> str:
         return "whole"

@@ -1,0 +1,60 @@
+"""What the sweep says, in sentences made from intervals and nothing else."""
+
+from jostle.estimates import Comparison
+
+_REFERENCE = "ViT"
+
+
+def headline(levels: dict[float, Comparison]) -> str:
+    """One sentence: which networks are the least sensitive at the weakest and at the strongest noise."""
+    weak, strong = min(levels), max(levels)
+    first, last = (_least(levels[std]) for std in (weak, strong))
+    if first == last and len(first) == 1:
+        return f"At weak noise (std {weak:g}) and at strong noise (std {strong:g}), {first[0]} is the least sensitive."
+    return (
+        f"Which network is the least sensitive depends on the strength of the noise: at std {weak:g} it is "
+        f"{_listed(first, 'or')}, at std {strong:g} it is {_listed(last, 'or')}."
+    )
+
+
+def findings(levels: dict[float, Comparison]) -> list[str]:
+    """Sentences about the transformer against each other network, also where it is not the least sensitive.
+
+    Arguments:
+        levels: the comparison of all networks at each noise level, weakest noise first.
+    """
+    names = next(iter(levels.values())).names
+    first, last = min(levels), max(levels)
+    sentences = [_ranking(levels[std], std) for std in (first, last)]
+    if _REFERENCE in names:
+        sentences += [_against(levels, other) for other in names if other != _REFERENCE]
+    return sentences
+
+
+def _ranking(comparison: Comparison, std: float) -> str:
+    order = sorted(comparison, key=lambda name: comparison[name].value)
+    listed = ", ".join(f"{name} {comparison[name].value:.3f}" for name in order)
+    least = _least(comparison)
+    verdict = f"{least[0]} is the least" if len(least) == 1 else f"{_listed(least)} cannot be told apart as the least"
+    return f"At noise of std {std:g}, from least to most sensitive: {listed}; {verdict}."
+
+
+def _least(comparison: Comparison) -> list[str]:
+    """The network with the smallest sensitivity and all that cannot be told apart from it."""
+    order = sorted(comparison, key=lambda name: comparison[name].value)
+    return [name for name in order if name == order[0] or comparison.difference(order[0], name).high >= 0]
+
+
+def _against(levels: dict[float, Comparison], other: str) -> str:
+    """At which noise levels the reference is less, equally or more sensitive than ``other``."""
+    stds: dict[str, list[str]] = {"more sensitive": [], "not told apart": [], "less sensitive": []}
+    for std, comparison in levels.items():
+        difference = comparison.difference(_REFERENCE, other)
+        word = "less sensitive" if difference.high < 0 else "more sensitive" if difference.low > 0 else "not told apart"
+        stds[word].append(f"{std:g}")
+    parts = [f"{word} at std {_listed(found)}" for word, found in stds.items() if found]
+    return f"{_REFERENCE} against {other}: {'; '.join(parts)}."
+
+
+def _listed(parts: list[str], joint: str = "and") -> str:
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} {joint} {parts[-1]}"

