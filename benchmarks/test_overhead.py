@@ -16,6 +16,7 @@ import torch
 from torch import nn
 
 import jostle
+from benchmarks.records import record
 
 BATCH, INPUTS, DRAWS = 32, 64, 4
 
@@ -30,8 +31,8 @@ def _one_thread():
 
 
 def cnn() -> nn.Module:
-    first, second = nn.Conv2d(3, 16, 3, padding=1), nn.Conv2d(16, 16, 3, padding=1)
-    head = nn.Sequential(nn.Flatten(), nn.Linear(16 * 16 * 16, 10))
+    first, second = nn.Conv2d(3, 32, 3, padding=1), nn.Conv2d(32, 32, 3, padding=1)
+    head = nn.Sequential(nn.Flatten(), nn.Linear(32 * 16 * 16, 10))
     return nn.Sequential(first, nn.ReLU(), nn.MaxPool2d(2), second, nn.ReLU(), head).eval()
 
 
@@ -101,6 +102,7 @@ def test_overhead_over_plain_inference(case, benchmark):
     per_batch = statistics.median(without for without, _ in rounds) / (passes / BATCH) * 1e3
     benchmark.extra_info.update(overhead=ratio - 1, milliseconds_per_batch=per_batch, trials=trials)
     benchmark.pedantic(measured, rounds=3)
+    record(f"overhead-{case}", {"overhead": ratio - 1, "milliseconds_per_batch": per_batch, "batch_size": BATCH})
     print(f"\n{case}: {per_batch:.1f} ms a batch of {BATCH}; overhead {ratio - 1:+.1%} over {passes:,} plain passes")
     assert ratio < 1.10
 

@@ -7,6 +7,7 @@ import torch
 from scipy import special, stats
 
 import jostle
+from benchmarks.records import record
 
 INPUTS, TOKENS = 10_000, 64
 
@@ -31,6 +32,13 @@ def test_passes_until_a_precision(value, half_width):
     grid = INPUTS * TOKENS * 5 + INPUTS
     fixed = float(special.ndtri(0.975) ** 2 * value * (1 - value) / half_width**2)
     draws, passes = (statistics.mean(getattr(run, name) for run in runs) for name in ("trials", "passes"))
+    numbers = {
+        "draws_over_fixed": draws / fixed,
+        "grid_passes_over_ours": grid / passes,
+        "draws": draws,
+        "passes": passes,
+    }
+    record(f"until-{value:g}-{half_width:g}", numbers)
     print(
         f"\nS = {value}, half-width {half_width}: {draws:,.0f} draws = {draws / fixed:.2f} x a fixed "
         f"sample ({fixed:,.0f}); "

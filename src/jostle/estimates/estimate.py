@@ -15,6 +15,9 @@ Floats = NDArray[np.float64]
 class Profile:
     """The mean change by token position, each position with an interval of its own (not simultaneous).
 
+    A position is averaged over the inputs that have it. ``Until`` visits a token of a short input more often than one
+    of a long input, so with masks its profile weighs inputs by 1 / their number of tokens; ``Grid`` weighs them alike.
+
     Arguments:
         values, low, high: (tokens,); NaN where a position was never jostled.
         counts: (tokens,) trials behind each position.
