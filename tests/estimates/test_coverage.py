@@ -193,3 +193,47 @@ def test_treating_all_flips_as_independent_would_not_cover():
         tally.add(trials, (generator.random(len(trials)) < rates[trials.inputs]).astype(float))
         hits += 0.02 in tally.estimate().dataset
     assert hits / repeats < 0.6
+
+
+@pytest.mark.parametrize("draws", [1, 3])
+def test_grid_covers_the_dataset_when_short_inputs_are_the_sensitive_ones(draws):
+    """Masks: 10 inputs of 2 tokens with rate 0.3 among 90 of 16 tokens with rate 0.001."""
+    generator, repeats, hits = np.random.default_rng(10), 400, 0
+    lengths = np.where(np.arange(100) < 10, 2, TOKENS)
+    rates = np.where(np.arange(100) < 10, 0.3, 0.001)
+    owner = np.repeat(np.arange(100), lengths)
+    tokens = np.concatenate([np.arange(length) for length in lengths])
+    trials = Trials(np.repeat(owner, draws), np.repeat(tokens, draws), np.tile(np.arange(draws), len(owner)))
+    for _ in range(repeats):
+        tally = GridTally(100, (TOKENS,), draws, BINARY, LEVEL, "dataset", is_deterministic=False)
+        tally.add(trials, (generator.random(len(trials)) < rates[trials.inputs]).astype(float))
+        hits += rates.mean() in tally.estimate().dataset
+    assert hits / repeats >= least(repeats), hits / repeats
+
+
+def test_profiles_cover_position_by_position():
+    generator, repeats, hits = np.random.default_rng(11), 200, np.zeros(TOKENS)
+    rates = np.linspace(0.001, 0.4, TOKENS)
+    trials = grid_trials(50, 2)
+    for _ in range(repeats):
+        tally = GridTally(50, (TOKENS,), 2, BINARY, LEVEL, "dataset", is_deterministic=False)
+        tally.add(trials, (generator.random(len(trials)) < rates[trials.tokens]).astype(float))
+        profile = tally.estimate().profile
+        hits += (profile.low <= rates) & (rates <= profile.high)
+    assert (hits / repeats >= least(repeats)).all(), hits / repeats
+
+
+def test_until_real_changes_that_are_mostly_zero_do_not_stop_too_soon():
+    """One token in sixteen matters: the first draws may all be zero, with no spread at all."""
+    generator, repeats, hits = np.random.default_rng(12), 200, 0
+    plan = Until(relative=0.2)
+    for _ in range(repeats):
+        tally = UntilTally(500, (TOKENS,), plan, REAL, LEVEL, "dataset")
+        for start, stop in plan.looks():
+            trials = draw(generator, start, stop, 500)
+            tally.add(trials, np.where(trials.tokens == 0, np.abs(generator.standard_normal(len(trials))), 0.0))
+            look = tally.candidate()
+            if tally.may_stop and plan.is_met(tally.value, look.low, look.high):
+                break
+        hits += math.sqrt(2 / math.pi) / TOKENS in tally.interval("dataset")
+    assert hits / repeats >= least(repeats), hits / repeats

@@ -39,8 +39,9 @@ class GridTally:
         tokens = int(np.prod(self.positions))
         self.per_input = np.full(self.num_inputs, np.nan)
         self._noise_variance = np.zeros(self.num_inputs)  # of each input's mean, from its noise alone
-        self._weighted_counts = np.zeros(len(self.support.values))  # trials weighted by 1 / tokens of their input
-        self._square_weights = 0.0
+        self._failed = 0
+        self._counts = np.zeros(len(self.support.values))  # trials by value
+        self._sizes: set[int] = set()  # finite trials of an input: one number if all inputs weigh the same
         low, high = self.support.bounds if self.support.is_discrete else (0.0, 0.0)
         self._cell_counts = np.zeros((tokens, int(high - low) * self.draws + 1))  # cells by position and sum
         self._cell_moments = np.zeros((3, tokens))  # count, sum and sum of squares of cell means, by position
@@ -51,6 +52,7 @@ class GridTally:
         owner, token = trials.inputs[:: self.draws], trials.tokens[:: self.draws]
         finite = np.isfinite(cells)
         self.trials += int(finite.sum())
+        self._failed += int((~finite).sum())
         self._add_inputs(owner, cells, finite)
         self._add_positions(token, cells, finite)
 
@@ -61,10 +63,9 @@ class GridTally:
         with np.errstate(invalid="ignore", divide="ignore"):
             self.per_input[index] = np.bincount(back, weights=filled.sum(axis=1)) / counts
             self._noise_variance[index] = self._variance_of_means(back, cells, counts)
-            weights = np.repeat(1 / counts[back], self.draws).reshape(cells.shape)[finite]
+        self._sizes.update(counts.astype(int).tolist())
         if self.support.is_discrete:
-            self._weighted_counts += self.support.count(cells[finite], weights)
-            self._square_weights += float((weights**2).sum())
+            self._counts += self.support.count(cells[finite])
 
     def _variance_of_means(self, back: np.ndarray, cells: Floats, counts: Floats) -> Floats:
         """The variance of each input's mean given the input.
@@ -123,26 +124,30 @@ class GridTally:
         """An interval from one mean an input."""
         if self.support.is_discrete:
             bounds = self.support.bounds
-            return fixed.bounded_mean(*fixed.histogram(means, bounds), self.level, bounds)
+            return fixed.bounded_mean(*fixed.histogram(means), self.level, bounds)
         variance = means.var(ddof=1) if len(means) > 1 else 0.0
         low, high = fixed.student(means.mean(), variance, len(means), self.level)
         return float(low), float(high)
 
     def _dataset(self, value: float, seen: Floats, population: Interval) -> Interval:
+        """The interval for the inputs given.
+
+        Where inputs have different numbers of trials (masks, failed trials) a trial of a short input weighs more, and no
+        binomial bound holds; the spread over inputs is then an upper bound of the spread of the noise.
+        """
         if len(seen) < self.num_inputs:
             method = f"{len(seen)} of {self.num_inputs} inputs, {population.method}"
             return Interval(population.low, population.high, self.level, "dataset", method)
-        if self.is_deterministic:
+        if self.is_deterministic and not self._failed:
             return Interval(value, value, self.level, "dataset", "exact: every token of every input, no randomness")
-        if self.support.is_discrete:
-            size = self._weighted_counts.sum() ** 2 / self._square_weights  # trials of equal weight worth the same
-            counts = self._weighted_counts / self._weighted_counts.sum() * size
-            ends = fixed.bounded_mean(self.support.values, counts, self.level, self.support.bounds)
+        if self.support.is_discrete and len(self._sizes) == 1:
+            ends = fixed.bounded_mean(self.support.values, self._counts, self.level, self.support.bounds)
             name = "Clopper-Pearson" if self.support == BINARY else "Gaffke's bound"
             return Interval(*ends, self.level, "dataset", f"draws as strata, {name}")
         noise = self._noise_variance
-        if np.isnan(noise).any():  # one token and one draw: only the spread over inputs is known, an upper bound
-            return Interval(population.low, population.high, self.level, "dataset", "spread over inputs, Student's t")
+        if self.support.is_discrete or np.isnan(noise).any():
+            method = f"spread over inputs as an upper bound, {population.method}"
+            return Interval(population.low, population.high, self.level, "dataset", method)
         reach = float(special.ndtri((1 + self.level) / 2) * np.sqrt(noise.sum()) / self.num_inputs)
         return Interval(value - reach, value + reach, self.level, "dataset", "draws as strata, normal")
 
@@ -151,7 +156,7 @@ class GridTally:
         with np.errstate(invalid="ignore", divide="ignore"):
             means = total / count
             variance = (squares - count * means**2) / (count - 1)
-        if self.is_deterministic and self.target == "dataset":
+        if self.is_deterministic and self.target == "dataset" and not self._failed:
             low, high, method = means, means, "exact"
         elif not self.support.is_discrete:
             low, high = fixed.student(means, variance, count, self.level)

@@ -110,7 +110,8 @@ class Run:
             share = min(plan.share_done(*interval) for interval in intervals)
             summary = "  ".join(f"{value:.4f} ± {(high - low) / 2:.4f}" for value, low, high in intervals)
             self.report(State(share, self.evaluation.passes, summary))
-            if all(plan.is_met(*interval) for interval in intervals):
+            may_stop = all(tally.may_stop for tally in tallies)
+            if may_stop and all(plan.is_met(*interval) for interval in intervals):
                 for tally in tallies:
                     tally.settle()
                 return "precision"

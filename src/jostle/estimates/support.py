@@ -26,10 +26,10 @@ class Support:
         """The smallest and the largest value."""
         return float(self.values[0]), float(self.values[-1])
 
-    def count(self, changes: NDArray[np.float64], weights: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
-        """How often, or with which total weight, each value occurs among finite ``changes``."""
+    def count(self, changes: NDArray[np.float64]) -> NDArray[np.float64]:
+        """How often each value occurs among finite ``changes``."""
         index = (changes - self.values[0]).astype(np.int64)
-        return np.bincount(index, weights=weights, minlength=len(self.values)).astype(np.float64)
+        return np.bincount(index, minlength=len(self.values)).astype(np.float64)
 
 
 BINARY = Support((0, 1))

@@ -10,6 +10,8 @@ from jostle.intervals import Interval, Target, anytime, sequential
 from jostle.sampling import Trials, Until
 
 _PILOT = 256
+_LEAST_CHANGED, _MOST_UNCHANGED = 100, 20_000
+_CALIBRATED = 0.8, 0.99
 
 
 @dataclass
@@ -82,7 +84,9 @@ class UntilTally:
 
     def __post_init__(self) -> None:
         self._has_settled = False
-        self._peeks = self.decides_alone and self.support == BINARY
+        self._changed = 0
+        is_calibrated = _CALIBRATED[0] <= self.level <= _CALIBRATED[1]
+        self._peeks = self.decides_alone and self.support == BINARY and is_calibrated
         tokens = int(np.prod(self.positions))
         self._all, self._first = Moments.none(self.support), Moments.none(self.support)
         self._by_position = np.zeros((tokens, len(self._all.counts)))
@@ -94,6 +98,7 @@ class UntilTally:
         kept = np.isfinite(changes)
         inputs, tokens, changes = trials.inputs[kept], trials.tokens[kept], changes[kept]
         self._all.add(changes)
+        self._changed += int(np.count_nonzero(changes))
         distinct, first = np.unique(inputs, return_index=True)
         self._first.add(changes[first[self._visits[distinct] == 0]])
         np.add.at(self._sums, inputs, changes)
@@ -111,6 +116,17 @@ class UntilTally:
     def value(self) -> float:
         """The mean of all draws so far."""
         return self._all.mean
+
+    @property
+    def may_stop(self) -> bool:
+        """Whether there is enough to judge a precision by.
+
+        For flips the intervals know it themselves. Those of real changes are asymptotic: draws that are all zero have
+        no spread, and would look infinitely precise.
+        """
+        if self.support.is_discrete:
+            return True
+        return self._changed >= _LEAST_CHANGED or self._all.size >= _MOST_UNCHANGED
 
     @property
     def has_visited_all(self) -> bool:
@@ -170,10 +186,11 @@ class UntilTally:
         return min(9.2 * self._all.variance / max(aim, 1e-300) ** 2, 1e12)
 
     def _profile(self) -> Profile:
-        rows = [Moments(self.support, counts) for counts in self._by_position]
-        blank = (np.nan, np.nan)
-        ends = np.asarray([self._ends(row, 1 / len(rows), self.level) if row.size else blank for row in rows])
-        values = np.asarray([row.mean for row in rows])
-        counts = np.asarray([row.size for row in rows], dtype=np.int64)
+        share, blank = 1 / len(self._by_position), (np.nan, np.nan)
+        distinct, back = np.unique(self._by_position, axis=0, return_inverse=True)  # many positions are alike
+        rows = [Moments(self.support, counts) for counts in distinct]
+        ends = np.asarray([self._ends(row, share, self.level) if row.size else blank for row in rows])[back]
+        values = np.asarray([row.mean for row in rows])[back]
+        counts = np.asarray([row.size for row in rows], dtype=np.int64)[back]
         method = "confidence sequence, each position on its own"
         return Profile(values, ends[:, 0], ends[:, 1], counts, self.positions, "dataset", method)

@@ -10,7 +10,7 @@ from scipy import special
 Ends = tuple[float, float]
 
 _RESAMPLES = 10_000
-_LEVELS = 256
+_GROUPS = 512
 
 
 def clopper_pearson(successes: ArrayLike, trials: ArrayLike, level: float) -> tuple[NDArray[np.float64], ...]:
@@ -46,7 +46,7 @@ def bounded_mean(values: ArrayLike, counts: ArrayLike, level: float, bounds: End
     Dirichlet draws from a fixed generator: the same data give the same interval.
 
     Arguments:
-        values: distinct observed values.
+        values: distinct observed values, in increasing order.
         counts: how often each was observed; may be non-integer (effective counts).
         level: coverage.
         bounds: no observation can lie outside.
@@ -58,7 +58,7 @@ def bounded_mean(values: ArrayLike, counts: ArrayLike, level: float, bounds: End
         total, ups = c.sum(), c[x == upper].sum()
         low, high = clopper_pearson(ups, total, level)
         return lower + (upper - lower) * float(low), lower + (upper - lower) * float(high)
-    down, up = _coarsen(x, bounds, np.floor), _coarsen(x, bounds, np.ceil)
+    down, up, c = _grouped(x, c)
     generator = np.random.Generator(np.random.PCG64(0))
     weights = generator.standard_gamma(c, size=(_RESAMPLES, len(c)))  # (resamples, values)
     extra = generator.standard_exponential(_RESAMPLES)
@@ -69,26 +69,25 @@ def bounded_mean(values: ArrayLike, counts: ArrayLike, level: float, bounds: End
     return float(low), float(high)
 
 
-def histogram(values: ArrayLike, bounds: Ends = (0.0, 1.0)) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Distinct values and their counts, at most a few hundred of them, as ``bounded_mean`` takes them.
-
-    More distinct values than that are kept as they are but grouped in cells so narrow (1/256 of the range) that
-    ``bounded_mean``, which rounds outward, loses nothing visible.
-    """
+def histogram(values: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Distinct values, in increasing order, and their counts, as ``bounded_mean`` takes them."""
     distinct, counts = np.unique(np.asarray(values, dtype=np.float64), return_counts=True)
-    if len(distinct) <= _LEVELS:
-        return distinct, counts.astype(np.float64)
-    cell = np.round((distinct - bounds[0]) / (bounds[1] - bounds[0]) * 4 * _LEVELS)
-    _, group = np.unique(cell, return_inverse=True)
-    weight = np.bincount(group, weights=counts)
-    return np.bincount(group, weights=counts * distinct) / weight, weight.astype(np.float64)
+    return distinct, counts.astype(np.float64)
 
 
-def _coarsen(x: NDArray[np.float64], bounds: Ends, rounding: np.ufunc) -> NDArray[np.float64]:
-    if len(x) <= _LEVELS:
-        return x
-    lower, width = bounds[0], bounds[1] - bounds[0]
-    return np.asarray(lower + width * rounding((x - lower) / width * _LEVELS) / _LEVELS)
+def _grouped(x: NDArray[np.float64], c: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
+    """Increasing values as at most 512 groups of about equal weight: smallest and largest value, and weight of each.
+
+    The lower end is computed from the smallest values, the upper from the largest: rounding errs outward, and the
+    groups follow the data, so that it errs little whatever their scale.
+    """
+    if len(x) <= _GROUPS:
+        return x, x, c
+    share = np.cumsum(c) / c.sum()
+    group = np.minimum((share * _GROUPS).astype(np.int64), _GROUPS - 1)
+    starts = np.flatnonzero(np.diff(group, prepend=-1))
+    ends = np.append(starts[1:], len(x)) - 1
+    return x[starts], x[ends], np.add.reduceat(c, starts)
 
 
 def student(mean: ArrayLike, variance: ArrayLike, count: ArrayLike, level: float) -> tuple[NDArray[np.float64], ...]:
