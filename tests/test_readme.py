@@ -18,6 +18,9 @@ def test_the_code_of_the_readme_prints_what_it_promises(capsys):
     torch.set_default_dtype(torch.float32)
     exec(compile(blocks(ROOT / "README.md")[0], "README.md", "exec"), {})
     measured, compared = capsys.readouterr().out.splitlines()
+    shown = re.search(r"```text\n(.*?)\n(.*?)\n```", (ROOT / "README.md").read_text())
+    assert measured == shown[1]
+    assert compared.split(":")[0] == shown[2].split(":")[0]
     value, low, high, exact = (float(number) for number in re.findall(r"0\.\d+", measured))
     assert exact == 0.273
     assert low <= value <= high

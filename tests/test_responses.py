@@ -81,3 +81,7 @@ def test_wrong_outputs_are_one_clear_line(response, outputs, message):
 def test_wrong_rule():
     with pytest.raises(UsageError, match="rule='max' of flip"):
         Flip("max")
+
+
+def test_integer_outputs_are_classes():
+    assert change(Flip(), torch.tensor([0, 3, 2]), torch.tensor([1, 3, 0])) == [1, 0, 1]

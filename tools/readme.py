@@ -55,7 +55,14 @@ def block(store: Store) -> str:
         accuracies = [f"{trained['train_accuracy']:.1%}", f"{trained['test_accuracy']:.1%}"]
         lines.append("| " + " | ".join([name, *accuracies, *numbers]) + " |")
     passes = max(levels[std][name].passes for std in shown for name in store["settings"]["networks"])
-    lines += ["", f"95 % intervals for the 4,000 training digits; at most {passes:,} passes a network and noise level."]
+    cells = [levels[std][name] for std in shown for name in store["settings"]["networks"]]
+    precise = sum(m.stopped == "precision" for m in cells)
+    lines += [
+        "",
+        "One training run each (seed 0): the 95 % intervals are for the 4,000 training digits and these weights, and "
+        f"do not include the randomness of training. At most {passes:,} passes a network and noise level, fewer where "
+        f"±10 % was reached for all four ({precise} of {len(cells)} cells).",
+    ]
     lines += ["On the same noise:", ""]
     lines += [f"- {sentence}" for sentence in findings(levels)[2:]]
     return "\n".join(lines) + "\n"

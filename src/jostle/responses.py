@@ -42,7 +42,8 @@ class Response(ABC):
 class Flip(Response):
     """1 if the prediction changes, else 0: paper 1 (2403.06925), Def. 4.1.
 
-    The prediction is the sign of a single logit, where sign(0) = 0 is a value of its own, or the argmax of several.
+    The prediction is the sign of a single logit, where sign(0) = 0 is a value of its own, or the argmax of several;
+    a single integer is taken as the class itself.
 
     Arguments:
         rule: ``sign``, ``argmax``, or ``auto``: sign for outputs (batch,) or (batch, 1), argmax for (batch, classes).
@@ -59,6 +60,8 @@ class Flip(Response):
     def reference(self, outputs: Tensor) -> Tensor:
         logits = logits_of(outputs)
         single = logits.shape[1] == 1
+        if single and not outputs.is_floating_point():
+            return logits[:, 0].to(torch.int64)  # class labels
         if self.rule == "argmax" and single:
             raise UsageError("response flip:argmax needs at least two logits an input; use flip:sign for one")
         if self.rule == "sign" and not single:

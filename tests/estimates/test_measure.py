@@ -124,7 +124,7 @@ def test_outputs_that_are_not_finite_are_counted_and_never_a_flip():
         return torch.where((x[:, 0, 0] > 2)[:, None], torch.nan, MODEL(x))
 
     calm = INPUTS.clamp(max=1.5)
-    with pytest.warns(jostle.JostleWarning, match="NaN or infinity; they are left out"):
+    with pytest.warns(jostle.JostleWarning, match="have no finite response"):
         m = measure(model, calm, perturbation=jostle.GaussianNoise(1.0))
     clean = measure(MODEL, calm)
     assert 0 < m.nonfinite < m.trials
@@ -239,7 +239,7 @@ def test_progress_is_told_estimate_half_width_and_passes():
             "ended before a single trial; give a larger max_passes",
         ),
         ({"target": "world"}, "target='world' must be dataset"),
-        ({"level": 95}, "level=95 must lie between 0 and 1"),
+        ({"level": 95}, "level=95 must lie between 0 and 0.999"),
         ({"batch_size": 0}, "batch_size=0 must be"),
         ({"mask": torch.zeros(60, 5)}, "are all masked"),
         ({"model": lambda x: x}, "needs (batch, classes)"),
@@ -269,4 +269,73 @@ def test_wrong_use_is_one_clear_line(options, message):
 def test_wrong_plans_are_one_clear_line(make, message):
     with pytest.raises(UsageError) as error:
         make()
+    assert message in str(error.value)
+
+
+def test_the_default_plan_is_exact_where_that_is_cheap_and_relative_for_real_responses():
+    exact = jostle.measure(lambda x: x.prod(dim=1), torch.ones(20, 4), tokens="coordinates", perturbation="sign-flip")
+    assert (exact.settings.plan, exact.stopped, exact.low) == ("grid:draws=1", "complete", 1.0)
+    assert measure(plan=None).settings.plan.startswith("until:half_width=0.01")
+    real = measure(plan=None, response="margin")
+    assert real.settings.plan.startswith("until:relative=0.05")
+    assert (real.high - real.low) / 2 <= 0.05 * real.value
+
+
+def test_real_changes_that_are_all_zero_at_first_do_not_end_it():
+    """One coordinate in a hundred matters: 64 draws may well show no change at all."""
+    inputs = torch.randn(500, 100)
+    for seed in range(5):
+        m = jostle.measure(
+            lambda x: x[:, :1],
+            inputs,
+            tokens="coordinates",
+            perturbation=NOISE,
+            response="absolute-change",
+            plan=jostle.Until(relative=0.3),
+            seed=seed,
+        )
+        assert m.value > 0
+        assert m.low <= math.sqrt(2 / math.pi) / 100 <= m.high
+
+
+def test_intervals_without_end_are_written_as_valid_json(tmp_path):
+    m = jostle.measure(
+        lambda x: x, torch.randn(1, 1), tokens="coordinates", perturbation=NOISE, response="margin", plan="grid:1"
+    )
+    m.save(tmp_path / "m.json")
+    assert json.loads((tmp_path / "m.json").read_text(), parse_constant=pytest.fail)["low"] is None
+    assert jostle.load(tmp_path / "m.json").low == -math.inf
+
+
+def test_a_deterministic_grid_with_failed_trials_is_not_called_exact():
+    broken = lambda x: MODEL(x).masked_fill((x[:, 0, 0] < -1)[:, None], torch.nan)  # noqa: E731
+    calm = INPUTS.abs().clamp(min=0.1)
+    with pytest.warns(jostle.JostleWarning, match="no finite response"):
+        m = measure(broken, calm, perturbation=jostle.SignFlip())
+    assert m.nonfinite > 0
+    assert m.low < m.value < m.high
+    assert "exact" not in m.dataset.method
+
+
+def test_warnings_point_at_the_caller():
+    model = nn.Sequential(nn.Flatten(), nn.Linear(15, 4)).train()
+    for call in (
+        lambda: measure(model),
+        lambda: jostle.compare({"a": model}, INPUTS, tokens="rows", perturbation=NOISE),
+    ):
+        with pytest.warns(jostle.JostleWarning) as caught:
+            call()
+        assert caught[0].filename == __file__
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"seed": "a"}, "seed='a' must be a whole number"),
+        ({"level": 0.9999}, "level=0.9999 must lie between 0 and 0.999"),
+    ],
+)
+def test_more_wrong_use(options, message):
+    with pytest.raises(UsageError) as error:
+        measure(**options)
     assert message in str(error.value)

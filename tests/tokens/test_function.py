@@ -84,3 +84,19 @@ def test_no_gradients_are_recorded():
     weight = nn.Parameter(torch.ones(6))
     _, outputs = ask(lambda x: x * weight)
     assert not outputs.requires_grad
+
+
+def test_a_probability_given_for_a_logit_is_noticed():
+    function, _ = ask(lambda x: torch.sigmoid(x[:, :1]))
+    assert "if that is a probability" in function.warnings[0]
+    assert ask(lambda x: torch.sigmoid(x[:, :2]))[0].warnings == []
+
+
+def test_a_model_of_another_type_is_told_how_to_convert():
+    with pytest.raises(FailureError, match=r"inputs are torch\.float64, the model is torch\.float32: convert"):
+        ask(nn.Linear(6, 2, dtype=torch.float32).eval())
+
+
+def test_a_device_that_is_not_there_is_one_clear_line():
+    with pytest.raises(UsageError, match="device='nowhere' cannot be used"):
+        ask(lambda x: x, device="nowhere")

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 import torch
-from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset
+from torch.utils.data import DataLoader, Dataset, IterableDataset, SubsetRandomSampler, TensorDataset
 
 from jostle.errors import UsageError
 from jostle.tokens import Coordinates, Inputs, Patches, Rows, Whole
@@ -108,3 +108,30 @@ def test_nan_and_infinity_are_counted():
     with pytest.raises(UsageError, match=r"2 of 10"):
         Inputs(broken, Rows()).check_finite(block=3)
     Inputs(torch.randint(5, (4, 3)), Rows()).check_finite()
+
+
+def test_the_mask_of_a_dataset_of_mappings_is_found():
+    mask = torch.ones(10, 5, dtype=torch.int64)
+    mask[3, 2:] = 0
+    items = [{"inputs_embeds": x, "attention_mask": m} for x, m in zip(X, mask, strict=True)]
+    for source in (items, DataLoader(items, batch_size=4, shuffle=True)):
+        inputs = Inputs(source, Rows())
+        assert inputs.token_counts.tolist() == [5, 5, 5, 2, 5, 5, 5, 5, 5, 5]
+
+
+def test_samplers_and_collate_functions_of_loaders_are_used():
+    few = DataLoader(TensorDataset(X), sampler=SubsetRandomSampler(range(4)), batch_size=3)
+    assert len(Inputs(few, Rows())) == 4
+    doubled = DataLoader(
+        TensorDataset(X), batch_size=5, collate_fn=lambda items: torch.stack([x * 2 for (x,) in items])
+    )
+    assert torch.equal(Inputs(doubled, Rows()).batch(np.array([7]))[""], X[7:8] * 2)
+
+
+@pytest.mark.parametrize(
+    "wrap", [lambda items: items, lambda items: DataLoader(items, batch_size=1, collate_fn=torch.stack)]
+)
+def test_ragged_inputs_are_one_clear_line(wrap):
+    items = [torch.zeros(3), torch.zeros(5)]
+    with pytest.raises(UsageError, match="pad all to one length and give a mask"):
+        Inputs(wrap(items), Rows()).batch(np.array([0, 1]))

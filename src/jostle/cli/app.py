@@ -25,6 +25,8 @@ Start here:
   jostle demo            four small networks on real digits: a report in minutes
   jostle list models     what there is by name; also datasets, tokens, ...
   jostle measure --help  your own model
+
+Errors are one line; add --debug to any command for the whole traceback.
 """
 
 app = App(

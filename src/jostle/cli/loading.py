@@ -3,7 +3,7 @@
 import importlib
 import importlib.util
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -19,7 +19,7 @@ from jostle.errors import UsageError
 from jostle.training import load_weights
 
 
-def load_model(spec: str, weights: str | None = None) -> Callable[..., Any]:
+def load_model(spec: str, weights: str | None = None, seed: int = 0) -> Callable[..., Any]:
     """The model a spec names: ``zoo:NAME[:key=value,...]`` or ``py:MODULE_OR_FILE:FACTORY[:key=value,...]``."""
     kind, _, rest = spec.partition(":")
     if kind == "zoo":
@@ -27,7 +27,7 @@ def load_model(spec: str, weights: str | None = None) -> Callable[..., Any]:
         positional, named = specs.arguments(options)
         if positional:
             raise UsageError(f"--model {spec}: write options as key=value, for example zoo:{name}:depth=2")
-        model: Any = jostle.models.create(name, **named)
+        model: Any = jostle.models.create(name, seed=seed, **named)
     elif kind == "py":
         model = _from_python(spec, rest)
         if not callable(model):
@@ -44,6 +44,18 @@ def load_model(spec: str, weights: str | None = None) -> Callable[..., Any]:
         model.eval()
     made: Callable[..., Any] = model
     return made
+
+
+def matching(inputs: Any, models: Iterable[Any]) -> Any:
+    """Real-valued inputs in the type of the first model's parameters: files made by numpy are often float64."""
+    parameters = (parameter for model in models if isinstance(model, nn.Module) for parameter in model.parameters())
+    wanted = next((parameter.dtype for parameter in parameters if parameter.is_floating_point()), None)
+
+    def cast(value: Any) -> Any:
+        is_real = isinstance(value, torch.Tensor) and value.is_floating_point()
+        return value.to(wanted) if is_real and wanted is not None else value
+
+    return {key: cast(value) for key, value in inputs.items()} if isinstance(inputs, dict) else cast(inputs)
 
 
 def load_inputs(spec: str, split: str, limit: int | None) -> Any:

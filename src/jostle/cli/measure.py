@@ -25,8 +25,8 @@ PERTURBATION_HELP = (
     "What a token becomes: gaussian-noise:std=2, sphere:radius=1, sign-flip, uniform-token:-1/1, replace-by:0."
 )
 RESPONSE_HELP = "What counts as a change: flip, margin, logit-change, absolute-change, relative-change or angle."
-HALF_WIDTH_HELP = "Stop when the interval reaches this far to each side. The default rule, at 0.01."
-RELATIVE_HELP = "Stop when the half-width is this share of the value, e.g. 0.1."
+HALF_WIDTH_HELP = "Stop when the interval reaches this far to each side. The default rule for flips, at 0.01."
+RELATIVE_HELP = "Stop when the half-width is this share of the value. The default for other responses, at 0.05."
 DRAWS_HELP = "The papers' protocol: jostle every token of every input so many times, and do not stop early."
 TARGET_HELP = "Which interval decides: dataset (the inputs given) or population (where they came from)."
 OUTPUT_HELP = "Also write the result to this JSON file; jostle.load reads it."
@@ -115,12 +115,14 @@ def _run(specs: dict[str, str], weights: dict[str, str], options: Options) -> No
     if options.output is not None:
         check_writable(options.output)
     plan = _plan(options)  # wrong numbers are said before anything is loaded
-    from jostle.cli.loading import load_inputs, load_model
+    from jostle.cli.loading import load_inputs, load_model, matching
     from jostle.estimates import Comparison, Interrupted, JostleWarning, Measurement
     from jostle.estimates import compare as compare_models
 
-    models = {name: load_model(spec, weights.get(name)) for name, spec in specs.items()}
-    inputs = load_inputs(options.data, options.split, options.limit)
+    models = {name: load_model(spec, weights.get(name), options.seed) for name, spec in specs.items()}
+    for name in (name for name, spec in specs.items() if spec.startswith("zoo:") and name not in weights):
+        print(f"jostle: {name} has random weights; give --weights for a trained network", file=sys.stderr)  # noqa: T201
+    inputs = matching(load_inputs(options.data, options.split, options.limit), models.values())
     result: Measurement | Comparison
     code = 0
     with warnings.catch_warnings():
@@ -143,11 +145,10 @@ def _plan(options: Options) -> str:
         raise UsageError(f"give only one of {', '.join(given)}: they are different rules for when to stop")
     if options.draws is not None:
         return f"grid:draws={options.draws}"
-    rule = (
-        f"relative={options.relative}"
-        if options.relative is not None
-        else f"half_width={0.01 if options.half_width is None else options.half_width}"
-    )
+    half_width, relative = options.half_width, options.relative
+    if half_width is None and relative is None:
+        half_width, relative = (0.01, None) if options.response.startswith("flip") else (None, 0.05)
+    rule = f"relative={relative}" if half_width is None else f"half_width={half_width}"
     return f"until:{rule},max_passes={options.max_passes}"
 
 

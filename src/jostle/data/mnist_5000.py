@@ -49,7 +49,7 @@ def find_file() -> Traversable:
 
 
 def read_table(file: Traversable) -> NDArray[np.uint8]:
-    """The table in ``file``, after checking that it is the one we know: 784 pixels and a label, # (5000, 785)."""
+    """The table in ``file``, after checking that it is the one we know: 784 pixels and a label, (5000, 785)."""
     try:
         packed = file.read_bytes()
     except OSError as error:

@@ -9,12 +9,10 @@ def headline(levels: dict[float, Comparison]) -> str:
     """One sentence: which networks are the least sensitive at the weakest and at the strongest noise."""
     weak, strong = min(levels), max(levels)
     first, last = (_least(levels[std]) for std in (weak, strong))
-    if first == last and len(first) == 1:
-        return f"At weak noise (std {weak:g}) and at strong noise (std {strong:g}), {first[0]} is the least sensitive."
-    return (
-        f"Which network is the least sensitive depends on the strength of the noise: at std {weak:g} it is "
-        f"{_listed(first, 'or')}, at std {strong:g} it is {_listed(last, 'or')}."
-    )
+    found = f"at std {weak:g} it is {_listed(first, 'or')}, at std {strong:g} it is {_listed(last, 'or')}."
+    if set(first) & set(last):
+        return f"The least sensitive network: {found}"
+    return f"Which network is the least sensitive depends on the strength of the noise: {found}"
 
 
 def findings(levels: dict[float, Comparison]) -> list[str]:

@@ -76,8 +76,8 @@ def _over_training(store: Store) -> Section:
         title="While learning",
         text=[
             f"Sensitivity to noise of std {std:g} in one patch, after every epoch until the network classifies "
-            f"{settings['target_accuracy']:.0%} of its training digits right. Bands are 95 % intervals, valid although "
-            "each measurement stopped as soon as it was precise enough.",
+            f"{settings['target_accuracy']:.0%} of its training digits right, or {settings['max_epochs']} epochs. "
+            "Bands are 95 % intervals, valid although each measurement stopped as soon as it was precise enough.",
         ],
         figure_svg=svg(figure),
         caption=f"Sensitivity over training, noise of std {std:g}.",
@@ -91,7 +91,7 @@ def _against_noise(store: Store) -> Section:
         title="Against the strength of the noise",
         text=findings(sweep(store)),
         figure_svg=svg(figure),
-        caption="Sensitivity at matched training accuracy against the std of the noise; same digits, patches and noise "
+        caption="Sensitivity after training against the std of the noise; same digits, patches and noise "
         "directions for all networks and all strengths. Bands are 95 % intervals.",
         alt="Curves of sensitivity against noise, one for each network, on logarithmic axes, with bands.",
     )
@@ -129,13 +129,22 @@ def _table(store: Store) -> Section:
         "passes",
     ]
     return Section(
-        title="At matched training accuracy",
+        title="Side by side",
         text=[
-            "Networks are compared when they fit their training digits equally well; on unseen digits they differ, and "
-            "a less accurate network is not excused by a low sensitivity. Intervals are for the digits given."
+            f"{_matched(store)} On unseen digits they differ, and a less accurate network is not excused by a low "
+            "sensitivity. Each network was trained once: intervals are for these digits and these weights, and do not "
+            "tell how another training run would come out."
         ],
         table=Table(columns, rows, caption=f"Sensitivity to noise of std {std:g} in one patch."),
     )
+
+
+def _matched(store: Store) -> str:
+    """Whether all networks reached the training accuracy at which they are compared."""
+    short = [name for name in store["settings"]["networks"] if store[f"{name}/trained"]["stopped"] != "target accuracy"]
+    if not short:
+        return "Networks are compared at matched training accuracy."
+    return f"Not at matched training accuracy: {', '.join(short)} ended training before reaching it."
 
 
 def _pairs(store: Store) -> Section:
@@ -147,7 +156,8 @@ def _pairs(store: Store) -> Section:
         title="Pair by pair, on the same noise",
         text=[
             "Each difference is taken trial by trial: the same digit, patch and noise for both networks. "
-            "An interval that excludes zero tells them apart; with many pairs, one in twenty does so by chance."
+            "An interval that excludes zero tells them apart; of pairs that are truly equal, at most about one in "
+            "twenty does so by chance."
         ],
         figure_svg=svg(differences(levels[std].differences)),
         caption=f"Differences of sensitivity at std {std:g}.",

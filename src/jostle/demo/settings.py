@@ -46,7 +46,7 @@ class Settings:
     relative: float = 0.1
     max_passes: int = 20_000
     faint_std: float = 0.01
-    patch_half_width: float = 0.01
+    patch_half_width: float = 0.005
     example_draws: int = 100
     seed: int = 0
 

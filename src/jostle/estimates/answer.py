@@ -64,4 +64,5 @@ class Answer(ABC):
 
     def numbers(self) -> dict[str, Any]:
         """Value, intervals, profile and means as plain numbers, for JSON."""
-        return {"low": self.low, "high": self.high, "target": self.target, **self.estimate.to_dict()}
+        ends = self.interval.to_dict()
+        return {"low": ends["low"], "high": ends["high"], "target": self.target, **self.estimate.to_dict()}

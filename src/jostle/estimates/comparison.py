@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
+from jostle.errors import UsageError
 from jostle.estimates.answer import Answer
 from jostle.estimates.estimate import Estimate, Profile
 from jostle.estimates.measurement import Measurement, effort
@@ -104,6 +105,8 @@ class Comparison:
     def difference(self, first: str, second: str) -> Difference:
         """Sensitivity of ``first`` minus sensitivity of ``second``, on the same inputs and noise."""
         self[first], self[second]
+        if first == second:
+            raise UsageError(f"a difference needs two models, not {first!r} twice")
         for difference in self.differences:
             if (difference.first, difference.second) == (first, second):
                 return difference
@@ -140,7 +143,7 @@ class Comparison:
 
     def save(self, path: str | Path) -> None:
         """Write to a JSON file, whole or not at all; ``jostle.load`` reads it."""
-        write_text(path, json.dumps(self.to_dict(), indent=1) + "\n")
+        write_text(path, json.dumps(self.to_dict(), indent=1, allow_nan=False) + "\n")
 
 
 def _mirror(interval: Interval) -> Interval:

@@ -99,8 +99,8 @@ class Estimate:
         """The estimate that ``to_dict`` wrote; other keys are passed over."""
         return cls(
             value=record["value"],
-            dataset=Interval(target="dataset", **record["dataset"]),
-            population=Interval(target="population", **record["population"]),
+            dataset=Interval.from_dict("dataset", record["dataset"]),
+            population=Interval.from_dict("population", record["population"]),
             per_input=array(record["per_input"]),
             profile=Profile.from_dict(record["profile"]),
             trials=record["trials"],
@@ -109,7 +109,7 @@ class Estimate:
 
 def plain(values: Floats) -> list[float | None]:
     """Numbers as JSON can hold them."""
-    return [None if np.isnan(value) else float(value) for value in values]
+    return [float(value) if np.isfinite(value) else None for value in values]
 
 
 def array(values: list[float | None]) -> Floats:

@@ -132,8 +132,8 @@ class GridTally:
     def _dataset(self, value: float, seen: Floats, population: Interval) -> Interval:
         """The interval for the inputs given.
 
-        Where inputs have different numbers of trials (masks, failed trials) a trial of a short input weighs more, and no
-        binomial bound holds; the spread over inputs is then an upper bound of the spread of the noise.
+        Where inputs have different numbers of trials (masks, failed trials) a trial of a short input weighs more, and
+        no binomial bound holds; the spread over inputs is then an upper bound of the spread of the noise.
         """
         if len(seen) < self.num_inputs:
             method = f"{len(seen)} of {self.num_inputs} inputs, {population.method}"

@@ -18,7 +18,7 @@ REASONS = {
     "complete": "every token of every input was jostled",
     "precision": "the interval is as narrow as asked for",
     "max_passes": "max_passes was reached before the interval was as narrow as asked for",
-    "all-inputs-visited": "every input was visited: the population interval cannot get narrower with these inputs",
+    "all-inputs-visited": "every input was visited, and only first visits count here: Grid uses few inputs better",
     "interrupted": "interrupted: this is what was known by then",
 }
 
@@ -88,7 +88,7 @@ class Measurement(Answer):
 
     def save(self, path: str | Path) -> None:
         """Write to a JSON file, whole or not at all; ``jostle.load`` reads it."""
-        write_text(path, json.dumps(self.to_dict(), indent=1) + "\n")
+        write_text(path, json.dumps(self.to_dict(), indent=1, allow_nan=False) + "\n")
 
     def plot(self) -> "Figure":
         """The profile as a figure: a heat map for patches, a line with its band otherwise."""

@@ -12,7 +12,7 @@ from jostle.estimates.comparison import Comparison, Difference
 from jostle.estimates.estimate import Estimate
 from jostle.estimates.measurement import Measurement
 from jostle.estimates.run import Outcome, Run
-from jostle.estimates.settings import Settings, checked_level, checked_target
+from jostle.estimates.settings import Settings, checked_level, checked_target, checked_whole
 from jostle.perturbations import PERTURBATIONS, Perturbation
 from jostle.provenance import provenance
 from jostle.responses import RESPONSES, Response
@@ -20,6 +20,8 @@ from jostle.sampling import PLANS, Evaluation, Grid, Plan, Until
 from jostle.tokens import VIEWS, Inputs, TokenFunction, TokenView
 
 Model = Callable[..., Any]
+
+_FEW_TOKENS = 10_000
 
 
 class JostleWarning(UserWarning):
@@ -73,7 +75,9 @@ def measure(
         tokens: what a token is: ``Coordinates()``, ``Rows()``, ``Patches(4)``, ``Whole()``, or a spec: ``"patches:4"``.
         perturbation: what a token becomes: ``GaussianNoise(std=1.0)``, ``SignFlip()``, ... or a spec.
         response: what counts as a change: ``"flip"``, ``"margin"``, ... or an object of ``jostle.responses``.
-        plan: ``Until(half_width=0.01)`` (the default), or ``Grid(draws=5)``, the papers' protocol.
+        plan: when to stop: ``Until(half_width=0.01)``, ``Until(relative=0.1)``, or ``Grid(draws=5)``, the papers'
+            protocol. By default ``Until``, to 0.01 for flips and to 5 % for other responses; or the exact grid where a
+            perturbation has no randomness and there are at most 10,000 tokens to flip.
         target: ``"dataset"`` or ``"population"``: which interval is ``low`` and ``high`` and decides when to stop.
         mask: (N, T), true for tokens that may be jostled; by default the mapping's own attention mask.
         level: coverage of the intervals.
@@ -88,7 +92,7 @@ def measure(
         Interrupted: on Ctrl-C once something is known; ``.result`` holds it.
     """
     try:
-        return compare(
+        return _compared(
             {name: model},
             inputs,
             tokens=tokens,
@@ -137,16 +141,49 @@ def compare(
     >>> c.difference("parity", "majority").verdict
     'parity is more sensitive than majority'
     """
+    return _compared(
+        models,
+        inputs,
+        tokens=tokens,
+        perturbation=perturbation,
+        response=response,
+        plan=plan,
+        target=target,
+        mask=mask,
+        level=level,
+        seed=seed,
+        batch_size=batch_size,
+        device=device,
+        progress=progress,
+    )
+
+
+def _compared(
+    models: Mapping[str, Model],
+    inputs: Any,
+    *,
+    tokens: TokenView | str,
+    perturbation: Perturbation | str,
+    response: Response | str,
+    plan: Plan | str | None,
+    target: str,
+    mask: Any,
+    level: float,
+    seed: int,
+    batch_size: int,
+    device: str | None,
+    progress: progress_bar.Progress,
+) -> Comparison:
     if not isinstance(models, Mapping) or not models:
         raise UsageError("models must be a mapping from names to models with at least one entry")
     started = time.perf_counter()
     view = specs.build(VIEWS, tokens, "tokens", TokenView)
     jostle = specs.build(PERTURBATIONS, perturbation, "perturbation", Perturbation)
     change = specs.build(RESPONSES, response, "response", Response)
-    chosen_plan: Plan = specs.build(PLANS, plan, "plan", Plan) if plan is not None else Until(half_width=0.01)
+    held = Inputs(inputs, view, mask)
+    chosen_plan = specs.build(PLANS, plan, "plan", Plan) if plan is not None else _default_plan(held, jostle, change)
     if isinstance(chosen_plan, Grid) and jostle.is_deterministic:
         chosen_plan = Grid(draws=1)
-    held = Inputs(inputs, view, mask)
     held.check_finite()
     jostle.check(held.sample_token())
     settings = Settings(
@@ -156,12 +193,12 @@ def compare(
         plan=chosen_plan.describe(),
         target=checked_target(target),
         level=checked_level(level),
-        seed=int(seed),
+        seed=checked_whole("seed", seed),
         num_inputs=len(held),
         num_tokens=held.num_tokens,
     )
     functions = [TokenFunction(model, held, str(name), device) for name, model in models.items()]
-    evaluation = Evaluation(functions, jostle, change, settings.seed, checked_batch_size(batch_size))
+    evaluation = Evaluation(functions, jostle, change, settings.seed, checked_whole("batch_size", batch_size, least=1))
     report = progress_bar.reporter(progress, ", ".join(function.name for function in functions))
     try:
         outcome = Run(evaluation, chosen_plan, settings.level, settings.target, settings.seed, report).go()
@@ -175,11 +212,10 @@ def compare(
     return result
 
 
-def checked_batch_size(batch_size: int) -> int:
-    """``batch_size`` if it is one."""
-    if isinstance(batch_size, bool) or not isinstance(batch_size, int) or batch_size < 1:
-        raise UsageError(f"batch_size={batch_size!r} must be a whole number, at least 1")
-    return batch_size
+def _default_plan(inputs: Inputs, perturbation: Perturbation, response: Response) -> Plan:
+    if perturbation.is_deterministic and len(inputs) * inputs.num_tokens <= _FEW_TOKENS:
+        return Grid(draws=1)
+    return Until(half_width=0.01) if response.is_binary else Until(relative=0.05)
 
 
 def _comparison(evaluation: Evaluation, settings: Settings, outcome: Outcome, seconds: float) -> Comparison:
@@ -209,4 +245,7 @@ def _nonfinite_warning(name: str, nonfinite: int, estimate: Estimate) -> list[st
     if not nonfinite:
         return []
     trials = estimate.trials + nonfinite
-    return [f"{name} answered {nonfinite:,} of {trials:,} jostled inputs with NaN or infinity; they are left out"]
+    return [
+        f"{nonfinite:,} of {trials:,} trials of {name} have no finite response (an output is NaN or infinite, or the "
+        "change is undefined); they are left out, and the rest is what is estimated"
+    ]

@@ -71,7 +71,9 @@ class Run:
         if stopped == "max_passes" and not self._has_results():
             raise UsageError(f"{self.plan.describe()} ended before a single trial; give a larger max_passes")
         if not self._has_results():
-            raise FailureError("no jostled input gave a finite output, so nothing could be measured")
+            raise FailureError(
+                "nothing could be measured: no trial has a finite response (NaN outputs, or an undefined change)"
+            )
         pairs = {pair: tally.estimate() for pair, tally in self.pairs.items()}
         return Outcome([tally.estimate() for tally in self.singles], pairs, stopped)
 

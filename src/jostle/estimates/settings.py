@@ -3,8 +3,12 @@
 from dataclasses import asdict, dataclass
 from typing import Any, get_args
 
+import numpy as np
+
 from jostle.errors import UsageError
 from jostle.intervals import Target
+
+_LARGEST_LEVEL = 0.999  # Gaffke's bound is taken over 10,000 resamples
 
 
 @dataclass(frozen=True)
@@ -51,6 +55,14 @@ def checked_target(target: str) -> Target:
 
 def checked_level(level: float) -> float:
     """``level`` if it is a coverage."""
-    if not isinstance(level, int | float) or not 0 < level < 1:
-        raise UsageError(f"level={level!r} must lie between 0 and 1, for example 0.95")
+    if not isinstance(level, int | float) or not 0 < level <= _LARGEST_LEVEL:
+        raise UsageError(f"level={level!r} must lie between 0 and {_LARGEST_LEVEL}, for example 0.95")
     return float(level)
+
+
+def checked_whole(name: str, value: int, least: int | None = None) -> int:
+    """``value`` if it is a whole number, and not smaller than ``least``."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or (least is not None and value < least):
+        wanted = "a whole number" if least is None else f"a whole number, at least {least}"
+        raise UsageError(f"{name}={value!r} must be {wanted}")
+    return int(value)

@@ -104,7 +104,7 @@ class UntilTally:
         np.add.at(self._sums, inputs, changes)
         np.add.at(self._visits, inputs, 1)
         np.add.at(self._by_position, tokens, Moments.rows(self.support, changes))
-        if not self.support.is_discrete and self._real_horizon is None and self._all.size >= _PILOT:
+        if not self.support.is_discrete and self._real_horizon is None and self._all.size >= _PILOT and self.may_stop:
             self._real_horizon = self._plan_real()
 
     @property
@@ -183,7 +183,7 @@ class UntilTally:
     def _plan_real(self) -> float:
         """How many draws a real-valued mean will need, from a pilot: the mixture is tuned to that."""
         aim = self.plan.half_width or (self.plan.relative or 0.0) * abs(self._all.mean)
-        return min(9.2 * self._all.variance / max(aim, 1e-300) ** 2, 1e12)
+        return min(9.2 * self._all.variance / max(aim, 1e-9) ** 2, 1e12)
 
     def _profile(self) -> Profile:
         share, blank = 1 / len(self._by_position), (np.nan, np.nan)

@@ -1,5 +1,6 @@
 """An interval and what it claims."""
 
+import math
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -38,5 +39,13 @@ class Interval:
         return self.low <= value <= self.high
 
     def to_dict(self) -> dict[str, Any]:
-        """A plain dictionary, for JSON."""
-        return {"low": self.low, "high": self.high, "level": self.level, "method": self.method}
+        """A plain dictionary, for JSON; an end at infinity becomes null."""
+        low, high = (end if math.isfinite(end) else None for end in (self.low, self.high))
+        return {"low": low, "high": high, "level": self.level, "method": self.method}
+
+    @classmethod
+    def from_dict(cls, target: Target, record: dict[str, Any]) -> "Interval":
+        """The interval that ``to_dict`` wrote."""
+        low = -math.inf if record["low"] is None else record["low"]
+        high = math.inf if record["high"] is None else record["high"]
+        return cls(low, high, record["level"], target, record["method"])

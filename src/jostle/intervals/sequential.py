@@ -11,7 +11,7 @@ proportion"). Both are held at once, with alpha = 1 - level split between them:
 
 The factor 0.6 is calibrated, not derived: the exact coverage, by dynamic programming over all paths, is at least
 1 - 0.9 alpha for levels from 0.8 to 0.99, half-widths from 0.002 to 0.2, relative precisions from 0.1 to 0.5, looks at
-every draw or seldom, and p on a fine grid (tests/intervals/test_sequential.py). The price is about 1.35 times the draws
+every draw or seldom, and p on a fine grid (tests/intervals/test_sequential.py). The price is about 1.3 times the draws
 of a fixed sample.
 """
 

@@ -38,13 +38,13 @@ class CNN(nn.Module):
         self.classifier = nn.Linear(hidden, classes)
 
     def features(self, images: Tensor) -> Tensor:
-        """The hidden fully connected layer, # (batch, hidden)."""
+        """The hidden fully connected layer, (batch, hidden)."""
         check_images(images, self.channels, self.image_size)
         pooled = self.convolutions(images)  # (batch, width, pooled_size, pooled_size)
         hidden: Tensor = self.hidden(pooled)  # (batch, hidden)
         return hidden
 
     def forward(self, images: Tensor) -> Tensor:
-        """Images to logits, # (batch, channels, image_size, image_size) -> (batch, classes)."""
+        """Images to logits, (batch, channels, image_size, image_size) -> (batch, classes)."""
         logits: Tensor = self.classifier(self.features(images))
         return logits

@@ -45,14 +45,14 @@ class ConvMixer(nn.Module):
         self.classifier = nn.Linear(dim, classes)
 
     def features(self, images: Tensor) -> Tensor:
-        """The mean over the positions of the last layer, # (batch, dim)."""
+        """The mean over the positions of the last layer, (batch, dim)."""
         check_images(images, self.channels, self.image_size)
         patches = self.blocks(self.embed(images))  # (batch, dim, grid, grid)
         pooled: Tensor = patches.mean(dim=(2, 3))  # (batch, dim)
         return pooled
 
     def forward(self, images: Tensor) -> Tensor:
-        """Images to logits, # (batch, channels, image_size, image_size) -> (batch, classes)."""
+        """Images to logits, (batch, channels, image_size, image_size) -> (batch, classes)."""
         logits: Tensor = self.classifier(self.features(images))
         return logits
 
@@ -66,7 +66,7 @@ class Block(nn.Module):
         self.pointwise = activated(nn.Conv2d(dim, dim, kernel_size=1))
 
     def forward(self, patches: Tensor) -> Tensor:
-        """One block, # (batch, dim, grid, grid) -> (batch, dim, grid, grid)."""
+        """One block, (batch, dim, grid, grid) -> (batch, dim, grid, grid)."""
         mixed: Tensor = self.pointwise(patches + self.depthwise(patches))
         return mixed
 

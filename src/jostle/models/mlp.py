@@ -56,12 +56,12 @@ class MLP(nn.Module):
         self.classifier = nn.Linear(widths[-1], classes, bias=False)
 
     def features(self, images: Tensor) -> Tensor:
-        """The last hidden layer, # (batch, hidden[-1])."""
+        """The last hidden layer, (batch, hidden[-1])."""
         check_images(images, self.channels, self.image_size)
         hidden: Tensor = self.layers(images.flatten(start_dim=1))  # (batch, hidden[-1])
         return hidden
 
     def forward(self, images: Tensor) -> Tensor:
-        """Images to logits, # (batch, channels, image_size, image_size) -> (batch, classes)."""
+        """Images to logits, (batch, channels, image_size, image_size) -> (batch, classes)."""
         logits: Tensor = self.classifier(self.features(images))
         return logits

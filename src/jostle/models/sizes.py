@@ -34,7 +34,7 @@ def check_patches(image_size: int, patch_size: int) -> None:
 
 
 def check_images(images: Tensor, channels: int, image_size: int) -> None:
-    """Raise unless ``images`` is a batch of the size the model was built for, # (batch, channels, height, width)."""
+    """Raise unless ``images`` is a batch of the size the model was built for, (batch, channels, height, width)."""
     expected = (channels, image_size, image_size)
     if images.shape[1:] != expected:
         raise UsageError(

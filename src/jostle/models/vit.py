@@ -63,7 +63,7 @@ class SimpleVisionTransformer(nn.Module):
         self.classifier = nn.Linear(dim, classes)
 
     def features(self, images: Tensor) -> Tensor:
-        """The mean over the tokens of the last layer, # (batch, dim)."""
+        """The mean over the tokens of the last layer, (batch, dim)."""
         check_images(images, self.channels, self.image_size)
         tokens = self.embed(cut_patches(images, self.patch_size))  # (batch, tokens, dim)
         tokens = self.norm(self.blocks(tokens + self.positions))  # (batch, tokens, dim)
@@ -71,7 +71,7 @@ class SimpleVisionTransformer(nn.Module):
         return pooled
 
     def forward(self, images: Tensor) -> Tensor:
-        """Images to logits, # (batch, channels, image_size, image_size) -> (batch, classes)."""
+        """Images to logits, (batch, channels, image_size, image_size) -> (batch, classes)."""
         logits: Tensor = self.classifier(self.features(images))
         return logits
 
@@ -81,7 +81,7 @@ class SimpleVisionTransformer(nn.Module):
 
 
 def cut_patches(images: Tensor, size: int) -> Tensor:
-    """Square patches in row order, pixels before channels, # (batch, C, H, W) -> (batch, tokens, size * size * C).
+    """Square patches in row order, pixels before channels, (batch, C, H, W) -> (batch, tokens, size * size * C).
 
     >>> cut_patches(torch.arange(16).reshape(1, 1, 4, 4), 2)[0, 1].tolist()
     [2, 3, 6, 7]
@@ -92,7 +92,7 @@ def cut_patches(images: Tensor, size: int) -> Tensor:
 
 
 def sincos_positions(grid: int, dim: int) -> Tensor:
-    """Fixed positions of a ``grid`` x ``grid`` image, in row order, # (grid * grid, dim).
+    """Fixed positions of a ``grid`` x ``grid`` image, in row order, (grid * grid, dim).
 
     A token at (row, column) has [sin(column w), cos(column w), sin(row w), cos(row w)], where w runs over dim / 4
     frequencies from 1 down to 1/10000, evenly spaced in the logarithm.
@@ -117,7 +117,7 @@ class Block(nn.Module):
         self.mlp = nn.Sequential(nn.LayerNorm(dim), nn.Linear(dim, mlp_dim), nn.GELU(), nn.Linear(mlp_dim, dim))
 
     def forward(self, tokens: Tensor) -> Tensor:
-        """One block, # (batch, tokens, dim) -> (batch, tokens, dim)."""
+        """One block, (batch, tokens, dim) -> (batch, tokens, dim)."""
         tokens = tokens + self.attention(tokens)
         mixed: Tensor = tokens + self.mlp(tokens)
         return mixed
@@ -138,7 +138,7 @@ class Attention(nn.Module):
         self.to_out = nn.Linear(heads * dim_head, dim, bias=False)
 
     def forward(self, tokens: Tensor) -> Tensor:
-        """Every token looks at every token, # (batch, tokens, dim) -> (batch, tokens, dim)."""
+        """Every token looks at every token, (batch, tokens, dim) -> (batch, tokens, dim)."""
         batch, num_tokens, _ = tokens.shape
         qkv = self.to_qkv(tokens).reshape(batch, num_tokens, 3, self.heads, self.dim_head)
         q, k, v = qkv.permute(2, 0, 3, 1, 4).unbind(0)  # each (batch, heads, tokens, dim_head)

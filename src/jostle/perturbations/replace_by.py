@@ -41,6 +41,8 @@ class ReplaceBy(Perturbation):
         return value
 
     def check(self, token: Tensor) -> None:
+        if not token.is_floating_point() and (self.value.to(token.dtype) != self.value).any():
+            raise UsageError(f"token={self.token!r} of ReplaceBy does not fit tokens of type {token.dtype}")
         if self.value.numel() not in (1, token.shape[1]):
             raise UsageError(
                 f"token of ReplaceBy has {self.value.numel()} numbers, the inputs' tokens have {token.shape[1]}"

@@ -65,7 +65,7 @@ class Evaluation:
     def changes(self, trials: Trials) -> Changes:
         """(models, trials): the change in each trial, NaN where a model's output or the change is not finite."""
         out = np.zeros((len(self.functions), len(trials)))
-        references = [reference.of(trials.inputs) for reference in self._references]
+        self.prepare(trials.inputs)
         for start in range(0, len(trials), self._chunk):
             part = trials[start : start + self._chunk]
             moved, tokens = self.moved_tokens(part)
@@ -76,9 +76,8 @@ class Evaluation:
                 for each in pending[:-1]:
                     each.ask({key: tensor.clone() for key, tensor in batch.items()})  # it may change its inputs
                 pending[-1].ask(batch)
-            chosen = torch.from_numpy(rows)
-            for index, each in enumerate(pending):
-                out[index, rows] = each.changes(references[index][chosen])
+            for index, (each, reference) in enumerate(zip(pending, self._references, strict=True)):
+                out[index, rows] = each.changes(reference.of(jostled.inputs))
         self.nonfinite += np.isnan(out).sum(axis=1)
         return out
 
@@ -156,6 +155,8 @@ class References:
 
     def of(self, indices: Integers) -> Tensor:
         """The references of these inputs, (len(indices), ...)."""
+        if not len(indices):
+            return torch.empty(0)
         distinct, back = np.unique(indices, return_inverse=True)
         missing = distinct[~self._known[distinct]]
         made = [self._make(missing[at : at + self.batch_size]) for at in range(0, len(missing), self.batch_size)]

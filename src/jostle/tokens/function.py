@@ -9,7 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from jostle.errors import FailureError, JostleError, UsageError
-from jostle.tokens.inputs import Batch, Inputs
+from jostle.tokens.inputs import Inputs
+from jostle.tokens.sources import Batch
 
 _CHECKED = 16
 _TOLERANCE = 1e-3
@@ -34,9 +35,17 @@ class TokenFunction:
         self.model, self.inputs, self.name = model, inputs, name
         self.passes = 0
         self.warnings: list[str] = []
-        self.device = torch.device(device) if device else _device_of(model)
-        if device and isinstance(model, nn.Module):
-            model.to(self.device)
+        self.device = _device_of(model)
+        if device:
+            self._move(device)
+
+    def _move(self, device: str) -> None:
+        try:
+            self.device = torch.device(device)
+            if isinstance(self.model, nn.Module):
+                self.model.to(self.device)
+        except (RuntimeError, AssertionError) as error:
+            raise UsageError(f"device={device!r} cannot be used: {' '.join(str(error).split())}") from None
 
     @contextlib.contextmanager
     def evaluating(self) -> Iterator[None]:
@@ -65,7 +74,7 @@ class TokenFunction:
             raise
         except Exception as error:
             shapes = ", ".join(f"{key or 'input'} {tuple(tensor.shape)}" for key, tensor in batch.items())
-            reason = " ".join(str(error).split())
+            reason = " ".join(str(error).split()) + self._dtype_hint(batch)
             raise FailureError(f"{self.name} raised {type(error).__name__} on a batch of {shapes}: {reason}") from error
         outputs = self._outputs(answer)
         size = len(next(iter(batch.values())))
@@ -83,6 +92,7 @@ class TokenFunction:
         first, second = (self(self.inputs.batch(indices)).double() for _ in range(2))
         if not first.isfinite().all():
             return  # said elsewhere, with a count
+        self._check_probability(first)
         scale = float(first.abs().max()) + 1e-12
         if float((first - second).abs().max()) > _TOLERANCE * scale:
             self.warnings.append(
@@ -96,6 +106,23 @@ class TokenFunction:
                     f"{self.name} answers an input differently in another batch (batch statistics left on?); results "
                     "depend on batch_size"
                 )
+
+    def _check_probability(self, outputs: Tensor) -> None:
+        """Note a single output that looks like a probability: its sign says nothing."""
+        is_fraction = (outputs > 0) & (outputs < 1)
+        if outputs.numel() == len(outputs) and bool(is_fraction.all()):
+            self.warnings.append(
+                f"{self.name} gives one output an input, all between 0 and 1: if that is a probability, give the logit "
+                "or two columns instead; a single output is read by its sign"
+            )
+
+    def _dtype_hint(self, batch: Batch) -> str:
+        """What to do if the inputs are of another type than the model's parameters."""
+        given = batch[self.inputs.key].dtype
+        held = next((p.dtype for p in self.model.parameters()), given) if isinstance(self.model, nn.Module) else given
+        if held == given or not held.is_floating_point:
+            return ""
+        return f" (the inputs are {given}, the model is {held}: convert the inputs with .to({held}))"
 
     def _outputs(self, answer: Any) -> Tensor:
         if isinstance(answer, Mapping) and "logits" in answer:

@@ -1,22 +1,19 @@
 """The inputs of a measurement, reachable by index whatever they came as."""
 
-from collections.abc import Mapping, Sized
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from torch.utils.data import DataLoader, default_collate
 
 from jostle.errors import UsageError
+from jostle.tokens.sources import ONLY, Batch, as_dataset, as_tensors, collated
 from jostle.tokens.view import TokenView
-
-Batch = dict[str, Tensor]
 
 _TOKEN_KEYS = ("inputs_embeds", "pixel_values", "input_ids", "inputs", "x")
 _MASK_KEYS = ("attention_mask", "mask")
-_ONLY = ""  # the key under which a plain tensor is filed
 
 
 class Inputs:
@@ -31,9 +28,9 @@ class Inputs:
 
     def __init__(self, source: Any, view: TokenView, mask: Any = None) -> None:
         self.view = view
-        self._fetch, self._tensors = None, _as_tensors(source)
+        self._fetch, self._tensors = None, as_tensors(source)
         if self._tensors is None:
-            self._fetch, self._tensors = _as_dataset(source)
+            self._fetch, self._tensors = as_dataset(source)
         self.count = len(self._fetch) if self._fetch is not None else _common_length(self._tensors or {})
         if self.count == 0:
             raise UsageError("inputs are empty: there is nothing to measure")
@@ -58,7 +55,7 @@ class Inputs:
     def batch(self, indices: NDArray[np.int64]) -> Batch:
         """The inputs of these indices: fresh, contiguous tensors that the caller may change."""
         if self._fetch is not None:
-            return _as_batch(default_collate([_input_of(self._fetch[int(index)]) for index in indices]))
+            return collated([self._fetch[int(index)] for index in indices])
         chosen = torch.from_numpy(np.ascontiguousarray(indices))
         return {key: tensor.index_select(0, chosen) for key, tensor in (self._tensors or {}).items()}
 
@@ -72,7 +69,7 @@ class Inputs:
 
     def arguments(self, batch: Batch) -> tuple[tuple[Tensor, ...], dict[str, Tensor]]:
         """Positional and keyword arguments with which the model is called on this batch."""
-        return ((batch[_ONLY],), {}) if set(batch) == {_ONLY} else ((), batch)
+        return ((batch[ONLY],), {}) if set(batch) == {ONLY} else ((), batch)
 
     def check_finite(self, block: int = 4096) -> None:
         """Raise if any input holds NaN or infinity, with the count and the first index."""
@@ -94,17 +91,25 @@ class Inputs:
         order = np.argsort(~self.mask[inputs], axis=1, kind="stable")  # unmasked positions first, in their order
         return np.take_along_axis(order, nth[:, None], axis=1)[:, 0]
 
+    def _own_mask(self) -> Any:
+        """The mask among the inputs themselves, if there is one."""
+        sample = self.batch(np.zeros(1, dtype=np.int64))
+        names = (self.view.mask_key,) if self.view.mask_key else _MASK_KEYS
+        name = next((name for name in names if name in sample), None)
+        if name is None:
+            if self.view.mask_key:
+                raise UsageError(f"mask_key={self.view.mask_key!r} is not an entry of the inputs: {_keys(sample)}")
+            return None
+        if self._tensors is not None:
+            return self._tensors[name]
+        return torch.cat([self.batch(np.asarray([index]))[name] for index in range(self.count)])
+
     def _read_mask(self, given: Any) -> NDArray[np.bool_] | None:
         mask = given
         if mask is None and self.num_tokens == 1:
             return None  # the whole input as one token: a mask over its parts says nothing
-        if mask is None and self._tensors is not None:
-            names = (self.view.mask_key,) if self.view.mask_key else _MASK_KEYS
-            mask = next((self._tensors[name] for name in names if name in self._tensors), None)
-            if mask is None and self.view.mask_key:
-                raise UsageError(
-                    f"mask_key={self.view.mask_key!r} is not an entry of the inputs: {_keys(self._tensors)}"
-                )
+        if mask is None:
+            mask = self._own_mask()
         if mask is None:
             return None
         mask = np.asarray(mask.cpu() if isinstance(mask, Tensor) else mask).astype(bool)
@@ -126,46 +131,6 @@ def _rows_finite(tensor: Tensor) -> Tensor:
     return tensor.isfinite().flatten(1).all(dim=1)
 
 
-def _as_tensors(source: Any) -> dict[str, Tensor] | None:
-    """The source as named tensors, or None if it is fetched item by item."""
-    if isinstance(source, Tensor | np.ndarray):
-        return {_ONLY: torch.as_tensor(source).cpu().contiguous()}
-    if isinstance(source, Mapping):
-        wrong = [key for key, value in source.items() if not isinstance(value, Tensor | np.ndarray)]
-        if wrong or not source:
-            raise UsageError(f"inputs as a mapping must hold tensors; not so: {_keys(wrong)}")
-        return {str(key): torch.as_tensor(value).cpu().contiguous() for key, value in source.items()}
-    held = getattr(source, "inputs", None)
-    return _as_tensors(held) if isinstance(held, Tensor | np.ndarray | Mapping) else None
-
-
-def _as_dataset(source: Any) -> tuple[Any, dict[str, Tensor] | None]:
-    """A map-style dataset to fetch from, or the stacked contents of a stream of batches."""
-    dataset = source.dataset if isinstance(source, DataLoader) else source
-    if hasattr(dataset, "__getitem__") and isinstance(dataset, Sized):
-        return dataset, None
-    if not hasattr(source, "__iter__"):
-        raise UsageError(
-            f"inputs of type {type(source).__name__} cannot be read: give a tensor, a mapping of tensors, a Dataset or "
-            "a DataLoader"
-        )
-    batches = [_as_batch(_input_of(batch)) for batch in source]
-    if not batches:
-        return None, {_ONLY: torch.empty(0)}
-    return None, {key: torch.cat([batch[key] for batch in batches]) for key in batches[0]}
-
-
-def _input_of(item: Any) -> Any:
-    """The input of a dataset's item: items are often (input, label)."""
-    return item[0] if isinstance(item, tuple | list) else item
-
-
-def _as_batch(collated: Any) -> Batch:
-    if isinstance(collated, Mapping):
-        return {str(key): torch.as_tensor(value).contiguous() for key, value in collated.items()}
-    return {_ONLY: torch.as_tensor(collated).contiguous()}
-
-
 def _common_length(tensors: Mapping[str, Tensor]) -> int:
     lengths = {key: len(tensor) if tensor.dim() else 0 for key, tensor in tensors.items()}
     if len(set(lengths.values())) > 1:
@@ -174,8 +139,8 @@ def _common_length(tensors: Mapping[str, Tensor]) -> int:
 
 
 def _token_key(sample: Batch, view: TokenView) -> str:
-    if set(sample) == {_ONLY}:
-        return _ONLY
+    if set(sample) == {ONLY}:
+        return ONLY
     if view.key is not None:
         if view.key not in sample:
             raise UsageError(f"key={view.key!r} is not an entry of the inputs: {_keys(sample)}")

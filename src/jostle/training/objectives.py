@@ -24,7 +24,7 @@ def losses(logits: Tensor, labels: Tensor) -> Tensor:
 
 
 def predictions(logits: Tensor) -> Tensor:
-    """The predicted label of each example: the largest logit, or whether a single logit is positive, # (batch,)."""
+    """The predicted label of each example: the largest logit, or whether a single logit is positive, (batch,)."""
     if logits.shape[1] == 1:
         return (logits[:, 0] > 0).to(torch.int64)
     return logits.argmax(dim=1)
