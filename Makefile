@@ -30,8 +30,8 @@ format: $(VENV)/.dev  ## mend what ruff can
 	$(BIN)/ruff format .
 
 # The allocator keeps its memory, so that page faults fall on neither side of a ratio.
-benchmark: export MALLOC_MMAP_THRESHOLD_ = 4000000000
-benchmark: export MALLOC_TRIM_THRESHOLD_ = 8000000000
+benchmark: export MALLOC_MMAP_THRESHOLD_ = 33554432
+benchmark: export MALLOC_TRIM_THRESHOLD_ = 1073741824
 benchmark: $(VENV)/.dev  ## speed and passes, as ratios measured in one run
 	$(BIN)/python -m pytest benchmarks -q -s -m '' --benchmark-columns=median,iqr,rounds
 

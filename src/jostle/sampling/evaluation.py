@@ -69,7 +69,8 @@ class Evaluation:
         for start in range(0, len(trials), self._chunk):
             part = trials[start : start + self._chunk]
             moved, tokens = self.moved_tokens(part)
-            jostled, rows = part[moved], start + moved
+            jostled = part if len(moved) == len(part) else part[moved]
+            rows = start + moved
             pending = [Pending(function, self.response) for function in self.functions]
             for first in range(0, len(jostled), self.batch_size):
                 batch = self.jostled(jostled[first : first + self.batch_size], tokens[first : first + self.batch_size])
@@ -90,8 +91,9 @@ class Evaluation:
         uniforms = self._noise.uniforms(trials.inputs, trials.tokens, trials.draws, self._num_uniforms)
         before = self.inputs.tokens(trials.inputs, trials.tokens)
         after = self.perturbation.apply(before, uniforms)
-        moved = (after != before).any(dim=1).nonzero()[:, 0]
-        return moved.numpy(), after[moved]
+        is_moved = (after != before).any(dim=1).numpy()
+        moved = np.flatnonzero(is_moved)
+        return moved, after if len(moved) == len(after) else after[torch.from_numpy(moved)]
 
     def jostled(self, trials: Trials, tokens: Tensor) -> Batch:
         """The inputs of these trials with their one token replaced by ``tokens`` (trials, dim)."""
