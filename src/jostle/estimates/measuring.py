@@ -3,6 +3,7 @@
 import time
 import warnings
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from jostle import progress as progress_bar
@@ -37,6 +38,23 @@ class Interrupted(KeyboardInterrupt):
     def __init__(self, result: Measurement | Comparison) -> None:
         super().__init__("interrupted; .result holds what was known by then")
         self.result = result
+
+
+@dataclass(frozen=True)
+class _Choices:
+    """The arguments of ``measure`` and ``compare`` as given."""
+
+    tokens: TokenView | str
+    perturbation: Perturbation | str
+    response: Response | str
+    plan: Plan | str | None
+    target: str
+    mask: Any
+    level: float
+    seed: int
+    batch_size: int
+    device: str | None
+    progress: progress_bar.Progress
 
 
 def measure(
@@ -91,22 +109,9 @@ def measure(
         UsageError: one line on what cannot be used as given.
         Interrupted: on Ctrl-C once something is known; ``.result`` holds it.
     """
+    choices = _Choices(tokens, perturbation, response, plan, target, mask, level, seed, batch_size, device, progress)
     try:
-        return _compared(
-            {name: model},
-            inputs,
-            tokens=tokens,
-            perturbation=perturbation,
-            response=response,
-            plan=plan,
-            target=target,
-            mask=mask,
-            level=level,
-            seed=seed,
-            batch_size=batch_size,
-            device=device,
-            progress=progress,
-        )[name]
+        return _compared({name: model}, inputs, choices)[name]
     except Interrupted as interrupted:
         known = interrupted.result
         raise Interrupted(known[name] if isinstance(known, Comparison) else known) from None
@@ -141,67 +146,40 @@ def compare(
     >>> c.difference("parity", "majority").verdict
     'parity is more sensitive than majority'
     """
-    return _compared(
-        models,
-        inputs,
-        tokens=tokens,
-        perturbation=perturbation,
-        response=response,
-        plan=plan,
-        target=target,
-        mask=mask,
-        level=level,
-        seed=seed,
-        batch_size=batch_size,
-        device=device,
-        progress=progress,
-    )
+    choices = _Choices(tokens, perturbation, response, plan, target, mask, level, seed, batch_size, device, progress)
+    return _compared(models, inputs, choices)
 
 
-def _compared(
-    models: Mapping[str, Model],
-    inputs: Any,
-    *,
-    tokens: TokenView | str,
-    perturbation: Perturbation | str,
-    response: Response | str,
-    plan: Plan | str | None,
-    target: str,
-    mask: Any,
-    level: float,
-    seed: int,
-    batch_size: int,
-    device: str | None,
-    progress: progress_bar.Progress,
-) -> Comparison:
+def _compared(models: Mapping[str, Model], inputs: Any, chosen: _Choices) -> Comparison:
     if not isinstance(models, Mapping) or not models:
         raise UsageError("models must be a mapping from names to models with at least one entry")
     started = time.perf_counter()
-    view = specs.build(VIEWS, tokens, "tokens", TokenView)
-    jostle = specs.build(PERTURBATIONS, perturbation, "perturbation", Perturbation)
-    change = specs.build(RESPONSES, response, "response", Response)
-    held = Inputs(inputs, view, mask)
-    chosen_plan = specs.build(PLANS, plan, "plan", Plan) if plan is not None else _default_plan(held, jostle, change)
-    if isinstance(chosen_plan, Grid) and jostle.is_deterministic:
-        chosen_plan = Grid(draws=1)
+    view = specs.build(VIEWS, chosen.tokens, "tokens", TokenView)
+    jostle = specs.build(PERTURBATIONS, chosen.perturbation, "perturbation", Perturbation)
+    change = specs.build(RESPONSES, chosen.response, "response", Response)
+    held = Inputs(inputs, view, chosen.mask)
+    plan = _default_plan(held, jostle, change) if chosen.plan is None else specs.build(PLANS, chosen.plan, "plan", Plan)
+    if isinstance(plan, Grid) and jostle.is_deterministic:
+        plan = Grid(draws=1)
     held.check_finite()
     jostle.check(held.sample_token())
     settings = Settings(
         tokens=view.describe(),
         perturbation=jostle.describe(),
         response=change.describe(),
-        plan=chosen_plan.describe(),
-        target=checked_target(target),
-        level=checked_level(level),
-        seed=checked_whole("seed", seed),
+        plan=plan.describe(),
+        target=checked_target(chosen.target),
+        level=checked_level(chosen.level),
+        seed=checked_whole("seed", chosen.seed),
         num_inputs=len(held),
         num_tokens=held.num_tokens,
     )
-    functions = [TokenFunction(model, held, str(name), device) for name, model in models.items()]
-    evaluation = Evaluation(functions, jostle, change, settings.seed, checked_whole("batch_size", batch_size, least=1))
-    report = progress_bar.reporter(progress, ", ".join(function.name for function in functions))
+    functions = [TokenFunction(model, held, str(name), chosen.device) for name, model in models.items()]
+    batch_size = checked_whole("batch_size", chosen.batch_size, least=1)
+    evaluation = Evaluation(functions, jostle, change, settings.seed, batch_size)
+    report = progress_bar.reporter(chosen.progress, ", ".join(function.name for function in functions))
     try:
-        outcome = Run(evaluation, chosen_plan, settings.level, settings.target, settings.seed, report).go()
+        outcome = Run(evaluation, plan, settings.level, settings.target, settings.seed, report).go()
     finally:
         report.close()
     result = _comparison(evaluation, settings, outcome, time.perf_counter() - started)
