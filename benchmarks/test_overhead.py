@@ -4,6 +4,10 @@ The models take a few milliseconds a batch. Plain inference runs the same module
 measurement gives it, ready-made, under ``inference_mode``: other inputs would not do, since pooling and ReLU take up to
 half as long again on inputs whose branches are harder to predict. Printed as a ratio of CPU times, the median of
 interleaved rounds, and held against the project's goal of 10 %.
+
+The goal is met from about 4 ms a batch of 32 images of 32 x 32 x 3, or about 8 ms a batch of 128. Smaller models miss
+it and are not among the cases: an encoder of width 64 (3.0 ms a batch of 32) took 13.3 %, a CNN with 8 channels (6.2 ms
+a batch of 128) 14.1 %.
 """
 
 import statistics
