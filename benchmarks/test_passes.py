@@ -48,3 +48,23 @@ def test_passes_until_a_precision(value, half_width):
     assert draws < 3 * fixed
     if value == 0.005:
         assert passes < grid / 100
+
+
+def test_draws_of_a_comparison():
+    """Several models must all be precise enough: each has a confidence sequence, which takes more draws."""
+    torch.set_default_dtype(torch.float64)
+    value, half_width = 0.05, 0.01
+    threshold = float(stats.norm.isf(value))
+    models = {"up": lambda x: threshold - x.sum(dim=1), "down": lambda x: threshold + x.sum(dim=1)}
+    plan, inputs = jostle.Until(half_width=half_width), torch.zeros(INPUTS, TOKENS)
+    runs = [
+        jostle.compare(models, inputs, tokens="coordinates", perturbation="gaussian-noise:1", plan=plan, seed=s)
+        for s in range(15)
+    ]
+    fixed = float(special.ndtri(0.975) ** 2 * value * (1 - value) / half_width**2)
+    draws = statistics.mean(run["up"].trials for run in runs)
+    record("until-comparison-of-two", {"draws_over_fixed": draws / fixed, "draws": draws})
+    print(
+        f"\ntwo models, S = {value}, half-width {half_width}: {draws:,.0f} draws = {draws / fixed:.2f} x a fixed sample"
+    )
+    assert draws < 3 * fixed

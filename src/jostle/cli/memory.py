@@ -9,8 +9,8 @@ _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
 def keep_memory() -> None:
     """Let glibc keep freed memory instead of giving it back and faulting it in again for every batch.
 
-    A small CNN took 5.4 ms a batch with the default thresholds and 2.7 ms with these. Only the command line does this:
-    the allocator belongs to the process, and a library must not change it for its caller. Elsewhere than on glibc
+    In one measurement a small CNN took 5.4 ms a batch with the default thresholds and 2.7 ms with these. Only the
+    command line does this: the allocator belongs to the process, and a library must not change it for its caller. Elsewhere than on glibc
     nothing happens.
     """
     with contextlib.suppress(OSError, AttributeError):
