@@ -10,8 +10,8 @@ def keep_memory() -> None:
     """Let glibc keep freed memory instead of giving it back and faulting it in again for every batch.
 
     In one measurement a small CNN took 5.4 ms a batch with the default thresholds and 2.7 ms with these. Only the
-    command line does this: the allocator belongs to the process, and a library must not change it for its caller. Elsewhere than on glibc
-    nothing happens.
+    command line does this: the allocator belongs to the process, and a library must not change it for its caller.
+    Elsewhere than on glibc nothing happens.
     """
     with contextlib.suppress(OSError, AttributeError):
         allocator = ctypes.CDLL(None)
