@@ -30,6 +30,7 @@ _HOMES = {
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 _PACKAGES = [
+    "boolean",
     "data",
     "figures",
     "intervals",
@@ -58,6 +59,7 @@ def __dir__() -> list[str]:
 
 
 if TYPE_CHECKING:
+    from jostle import boolean as boolean
     from jostle import data as data
     from jostle import figures as figures
     from jostle import intervals as intervals

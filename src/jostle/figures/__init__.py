@@ -4,6 +4,7 @@ Every function returns a ``matplotlib.figure.Figure`` made without pyplot, so th
 opens. ``svg`` makes text for an HTML page of it, ``save`` a file. ``curves.py`` is the file to imitate.
 """
 
+from jostle.figures.boolean import boolean_figure
 from jostle.figures.curves import Series, curves
 from jostle.figures.differences import differences
 from jostle.figures.heat_maps import heat_maps
@@ -11,4 +12,15 @@ from jostle.figures.output import save, svg
 from jostle.figures.profile import profile_figure
 from jostle.figures.style import Look, looks
 
-__all__ = ["Look", "Series", "curves", "differences", "heat_maps", "looks", "profile_figure", "save", "svg"]
+__all__ = [
+    "Look",
+    "Series",
+    "boolean_figure",
+    "curves",
+    "differences",
+    "heat_maps",
+    "looks",
+    "profile_figure",
+    "save",
+    "svg",
+]

@@ -1,0 +1,97 @@
+"""The exact analysis of Boolean functions against boofun and against evaluating every neighbour, in one run.
+
+Full analysis: Fourier coefficients and weights, degree, influences, sensitivity at every point, its mean and maximum,
+noise stability. boofun computes the same through its own functions.
+"""
+
+import gc
+import time
+import tracemalloc
+import warnings
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from benchmarks.records import record
+from jostle.boolean import analyse, cube
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    import boofun
+    from boofun.analysis import sensitivity as their_sensitivity
+
+
+def random_table(n: int, kind: type = np.int8) -> NDArray[np.int8]:
+    return np.random.default_rng(0).choice(np.array([-1, 1], dtype=kind), 2**n)
+
+
+def seconds(work: Callable[[], object], rounds: int = 3) -> float:
+    """The best of a few rounds."""
+    times = []
+    for _ in range(rounds):
+        gc.collect()
+        start = time.perf_counter()
+        work()
+        times.append(time.perf_counter() - start)
+    return min(times)
+
+
+def ours(table: NDArray[np.int8]) -> None:
+    b = analyse(table)
+    _ = b.coefficients, b.degree, b.sensitivity_profile, b.max_sensitivity, b.noise_stability(0.5), b.huang
+
+
+def theirs(table: NDArray[np.int8]) -> None:
+    f = boofun.create((table < 0).astype(int).tolist())
+    f.fourier(), f.influences(), f.total_influence(), f.degree(), f.spectral_weight_by_degree(), f.noise_stability(0.5)
+    profile = np.asarray(their_sensitivity.sensitivity_profile(f))
+    np.bincount(profile), profile.max(), profile.mean()
+
+
+def neighbour_by_neighbour(f: Callable[[NDArray[np.float64]], NDArray[np.float64]], n: int) -> float:
+    """Evaluate f at every neighbour of every point: n 2^n evaluations."""
+    x = cube.points(n).astype(np.float64)
+    clean, changes = f(x), 0
+    for i in range(n):
+        flipped = x.copy()
+        flipped[:, i] *= -1
+        changes += int((f(flipped) != clean).sum())
+    return changes / 2**n
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_against_boofun() -> None:
+    table = random_table(16)
+    mine, other = seconds(lambda: ours(table), 10), seconds(lambda: theirs(table))
+    record("boolean-16-boofun", {"ratio": other / mine, "milliseconds": 1e3 * mine, "boofun_seconds": other})
+    print(f"\nn = 16: {1e3 * mine:.1f} ms, boofun {other:.2f} s, {other / mine:.0f} x")
+
+
+def test_against_evaluating_every_neighbour() -> None:
+    n, weights = 16, np.random.default_rng(0).normal(size=(16, 256))
+    readout = np.random.default_rng(1).normal(size=256)
+
+    def network(x: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.where(np.maximum(x @ weights, 0) @ readout > 0, 1.0, -1.0)
+
+    mine = seconds(lambda: analyse(network, n))
+    naive = seconds(lambda: neighbour_by_neighbour(network, n), 1)
+    assert analyse(network, n).total_sensitivity == neighbour_by_neighbour(network, n)
+    record("boolean-16-naive", {"ratio": naive / mine, "seconds": mine, "naive_seconds": naive})
+    print(f"\nnetwork of 16 bits: {mine:.2f} s, neighbour by neighbour {naive:.2f} s, {naive / mine:.1f} x")
+
+
+@pytest.mark.parametrize("n", [20, 24])
+def test_large_tables(n: int) -> None:
+    numbers = {}
+    for name, kind in (("signs", np.int8), ("reals", np.float64)):
+        table = random_table(n, kind) if kind is np.int8 else np.random.default_rng(0).normal(size=2**n)
+        numbers[f"{name}_seconds"] = seconds(lambda given=table: analyse(given), 3)
+        tracemalloc.start()
+        analyse(table)
+        numbers[f"{name}_copies"] = tracemalloc.get_traced_memory()[1] / table.nbytes
+        tracemalloc.stop()
+    record(f"boolean-{n}", numbers)
+    print(f"\nn = {n}: " + ", ".join(f"{key} {value:.2f}" for key, value in numbers.items()))

@@ -1,0 +1,115 @@
+"""Fourier analysis on the cube by the fast Walsh-Hadamard transform.
+
+    fhat(U) = 2^-n sum over x of f(x) chi_U(x),   chi_U(x) = product of x_i over i in U,
+    f = sum over U of fhat(U) chi_U
+
+Source: O'Donnell, "Analysis of Boolean Functions" (2014), chapters 1 and 2. n 2^n additions, in place, where the
+matrix of all characters would hold 4^n numbers.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jostle.boolean.cube import degrees, dimension
+
+Floats = NDArray[np.float64]
+
+_CHUNK = 1 << 15  # values worked on at once: they stay in a core's own cache
+_LOW = 5  # the lowest so many coordinates at once, as one product with a 32 x 32 matrix
+_EXACT = 24  # float32 holds the sums of 2^24 signs exactly
+_SPLIT = 18  # larger tables are transformed in four parts
+
+
+def coefficients(table: NDArray[Any]) -> Floats:
+    """fhat(U) for every U, in table order; (..., 2^n) in, (..., 2^n) out.
+
+    >>> coefficients(np.array([1, -1, -1, 1])).tolist()  # parity of two bits
+    [0.0, 0.0, 0.0, 1.0]
+    """
+    transformed: Floats = np.array(table, dtype=np.float64)
+    transform(transformed)
+    transformed /= 2 ** dimension(transformed)
+    return transformed
+
+
+def values(coefficients: NDArray[Any]) -> Floats:
+    """The table with the given Fourier coefficients: the inverse of ``coefficients``.
+
+    >>> values(np.array([0.0, 0.0, 0.0, 1.0])).tolist()
+    [1.0, -1.0, -1.0, 1.0]
+    """
+    n = dimension(coefficients, "coefficients")
+    table = coefficients * np.where(degrees(n) % 2, -1.0, 1.0)  # the transform is its own inverse up to these signs
+    transform(table)
+    table *= np.where(degrees(n) % 2, -1.0, 1.0)
+    return np.asarray(table, dtype=np.float64)
+
+
+def weight_by_degree(table: NDArray[Any]) -> Floats:
+    """W_k = sum of fhat(U)^2 over the U of size k, for k = 0..n: (n + 1,).
+
+    For a table of signs (int8) with n up to 24 the weights are exact: sums and squares are whole numbers that floats
+    hold, divided by 4^n at the end. Large tables are transformed part by part and never held whole.
+
+    >>> weight_by_degree(np.array([-1, -1, -1, 1], dtype=np.int8)).tolist()  # AND
+    [0.25, 0.5, 0.25]
+    """
+    n = dimension(table)
+    weight = np.zeros(n + 1)
+    for extra, part in _transformed_parts(table, n):
+        size = degrees(dimension(part))
+        for start in range(0, len(part), _CHUNK):
+            squares = np.square(part[start : start + _CHUNK], dtype=np.float64)
+            found = np.bincount(size[start : start + _CHUNK], weights=squares)
+            weight[extra : extra + len(found)] += found
+    return weight / 4.0**n
+
+
+def transform(array: NDArray[Any]) -> None:
+    """2^n fhat(U) for every U along the last axis of a contiguous array of floats, in place."""
+    n = dimension(array)
+    low = min(_LOW, n)
+    matrix = _characters(low).astype(array.dtype)
+    rows = array.reshape(-1, 2**low)
+    step = max(1, _CHUNK >> low)
+    for start in range(0, len(rows), step):
+        rows[start : start + step] = rows[start : start + step] @ matrix
+    for half in (2**level for level in range(low, n)):
+        _butterflies(array.reshape(-1, 2, half))
+
+
+def _butterflies(pairs: NDArray[Any]) -> None:
+    """(a, b) -> (a + b, b - a) along the middle axis of (count, 2, half), in place, a cache-full at a time."""
+    count, _, half = pairs.shape
+    step, width = max(1, _CHUNK // half), min(half, _CHUNK)
+    for start in range(0, count, step):
+        for left in range(0, half, width):
+            minus = pairs[start : start + step, 0, left : left + width]
+            plus = pairs[start : start + step, 1, left : left + width]
+            difference = plus - minus
+            minus += plus
+            plus[...] = difference
+
+
+def _characters(n: int) -> Floats:
+    """chi_U(x) as a matrix (x, U)."""
+    matrix = np.ones((1, 1))
+    for _ in range(n):
+        matrix = np.kron(matrix, np.array([[1.0, -1.0], [1.0, 1.0]]))
+    return matrix
+
+
+def _transformed_parts(table: NDArray[Any], n: int) -> Iterator[tuple[int, NDArray[Any]]]:
+    """2^n fhat in parts: (how many of the leading coordinates are in U, the part's transform)."""
+    kind = np.float32 if table.dtype == np.int8 and n <= _EXACT else np.float64
+    leading = 2 if n > _SPLIT else 0
+    blocks = table.reshape(2**leading, -1)
+    for subset, signs in enumerate(_characters(leading).T):
+        part = blocks[0] * kind(signs[0])
+        for block, sign in zip(blocks[1:], signs[1:], strict=True):
+            (np.add if sign > 0 else np.subtract)(part, block, out=part)
+        transform(part)
+        yield subset.bit_count(), part

@@ -1,0 +1,76 @@
+"""Noise stability and the two inequalities that tie it to sensitivity.
+
+x' is rho-correlated with a uniform x: each coordinate is kept with probability rho and drawn anew otherwise, so that
+E[x_i x'_i] = rho. Negative rho: each coordinate of x' is kept with probability (1 + rho) / 2 and flipped otherwise.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from jostle.errors import UsageError
+
+
+@dataclass(frozen=True)
+class Inequality:
+    """left <= right, with what is left over.
+
+    >>> str(Inequality("degree <= max_sensitivity^2", 2.0, 4.0))
+    'degree <= max_sensitivity^2: 2 <= 4, slack 2'
+    """
+
+    name: str
+    left: float
+    right: float
+
+    @property
+    def slack(self) -> float:
+        """right - left."""
+        return self.right - self.left
+
+    @property
+    def holds(self) -> bool:
+        """Whether left <= right, up to rounding of numbers of order one."""
+        return self.slack >= -1e-12
+
+    def to_dict(self) -> dict[str, Any]:
+        """A plain dictionary, for JSON."""
+        return {"name": self.name, "left": self.left, "right": self.right, "slack": self.slack, "holds": self.holds}
+
+    def __str__(self) -> str:
+        sign = "<=" if self.holds else ">"
+        return f"{self.name}: {self.left:.6g} {sign} {self.right:.6g}, slack {self.slack:.3g}"
+
+
+def noise_stability(weight: NDArray[np.float64], rho: ArrayLike) -> Any:
+    """Q_rho = E[f(x) f(x')] = sum over k of rho^k W_k: a number, or an array for an array of rho.
+
+    Arguments:
+        weight: (n + 1,) the Fourier weight by degree.
+        rho: the correlation, between -1 and 1.
+    """
+    rhos = checked_rho(rho)
+    stability = np.polynomial.polynomial.polyval(rhos, weight)
+    return float(stability) if np.ndim(stability) == 0 else stability
+
+
+def disagreement_bound(max_sensitivity: float, rho: ArrayLike) -> Any:
+    """(1 - rho^(S_max^2)) / 2, which bounds Pr[f(x) != f(x')]: paper 1 (2403.06925), Proposition 3.2.
+
+    A constant has S_max = 0 and the bound 0 for every rho. The proposition is for rho between 0 and 1.
+    """
+    rhos = checked_rho(rho)
+    if np.any(rhos < 0):
+        raise UsageError(f"rho={rho!r}: the bound of Proposition 3.2 is for rho between 0 and 1")
+    bound = (1 - rhos ** (float(max_sensitivity) ** 2)) / 2
+    return float(bound) if np.ndim(bound) == 0 else bound
+
+
+def checked_rho(rho: ArrayLike) -> NDArray[np.float64]:
+    """rho as floats between -1 and 1."""
+    rhos = np.asarray(rho, dtype=np.float64)
+    if not np.all(np.abs(rhos) <= 1):
+        raise UsageError(f"rho={rho!r} must lie between -1 and 1: it is the correlation of x and x'")
+    return rhos
