@@ -109,9 +109,9 @@ class Analysis:
         return float(self.coefficients[subset_row(list(subset), self.n)])
 
     def largest_coefficients(self, count: int = 10) -> list[tuple[tuple[int, ...], float]]:
-        """The ``count`` largest |fhat(U)| that are not 0, as (U, fhat(U)); smaller sets first among equals."""
-        sizes = np.abs(self.coefficients)
-        chosen = np.lexsort((np.bitwise_count(np.arange(len(sizes))), -sizes))[:count]
+        """The ``count`` largest |fhat(U)| that are not 0, as (U, fhat(U)); among equals, small sets and first bits first."""
+        sizes, rows = np.abs(self.coefficients), np.arange(len(self.table))
+        chosen = np.lexsort((-rows, np.bitwise_count(rows), -sizes))[:count]
         found = ((tuple(i for i in range(self.n) if row >> (self.n - 1 - i) & 1), row) for row in chosen.tolist())
         return [(subset, float(self.coefficients[row])) for subset, row in found if self.coefficients[row] != 0]
 
@@ -133,7 +133,7 @@ class Analysis:
     def proposition_3_2(self, rho: float) -> Inequality:
         """R_rho <= (1 - rho^(S_max^2)) / 2, with its slack: paper 1 (2403.06925), Proposition 3.2."""
         bound = stability.disagreement_bound(self.max_sensitivity, rho)
-        return Inequality(f"disagreement at rho = {rho:g} <= bound of Proposition 3.2", self.disagreement(rho), bound)
+        return Inequality(f"disagreement at rho {rho:g} <= bound", self.disagreement(rho), bound)
 
     def to_dict(self, rhos: Iterable[float] = _RHOS) -> dict[str, Any]:
         """Plain numbers for JSON, all that do not grow as 2^n."""

@@ -155,9 +155,10 @@ class SampledAnalysis:
         q = self.noise_stability(rho, pairs)
         return Sampled((1 - q.value) / 2, (1 - q.high) / 2, (1 - q.low) / 2, q.level, q.method)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain numbers, for JSON."""
+    def to_dict(self, rhos: Iterable[float] = ()) -> dict[str, Any]:
+        """Plain numbers, for JSON; each rho costs fresh evaluations."""
         values, low, high = self.influences
+        stability = {f"{rho:g}": self.noise_stability(rho).to_dict() for rho in rhos}
         return {
             "kind": "jostle/boolean",
             "n": self.n,
@@ -171,6 +172,7 @@ class SampledAnalysis:
             "sensitivity": self.sensitivity.to_dict(),
             "max_sensitivity_seen": self.max_sensitivity_seen,
             "influences": {"values": values.tolist(), "low": low.tolist(), "high": high.tolist()},
+            "noise_stability": stability,
         }
 
     def __str__(self) -> str:

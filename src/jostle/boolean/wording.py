@@ -1,19 +1,23 @@
 """Analyses as tables of text for a terminal."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from jostle.boolean.analysis import Analysis
+    from jostle.boolean.functions import KnownFunction
     from jostle.boolean.sampled import SampledAnalysis
 
 _RHOS = (0.1, 0.5, 0.9)
 _FEW = 12
 
 
-def exact_lines(b: "Analysis") -> list[str]:
+def exact_lines(b: "Analysis", rhos: Sequence[float] | None = None) -> list[str]:
     """An exact analysis, a quantity a line."""
+    rhos = rhos or _RHOS
     kind = "into {-1, 1}" if b.is_boolean else f"real, from {b.table.min():.6g} to {b.table.max():.6g}"
     lines = [
         f"function of {b.n} bits {kind}; exact, from {len(b.table):,} values",
@@ -23,21 +27,21 @@ def exact_lines(b: "Analysis") -> list[str]:
         _row("degree", b.degree),
         f"  {'influences':<20} {_numbers(b.influences)}",
         f"  {'Fourier weight':<20} {_by_degree(b.fourier_weight)}",
-        f"  {'noise stability':<20} " + "   ".join(f"rho {rho:g}: {b.noise_stability(rho):.6g}" for rho in _RHOS),
+        f"  {'noise stability':<20} " + "   ".join(f"rho {rho:g}: {b.noise_stability(rho):.6g}" for rho in rhos),
     ]
     if b.is_boolean:
         profile = b.sensitivity_profile
         counts = [f"{s}: {count:,}" for s, count in enumerate(profile.tolist()) if count]
         lines += [
             f"  {'inputs of s':<20} {_shortened(counts)}",
-            f"  {'disagreement':<20} " + "   ".join(f"rho {rho:g}: {b.disagreement(rho):.6g}" for rho in _RHOS),
+            f"  {'disagreement':<20} " + "   ".join(f"rho {rho:g}: {b.disagreement(rho):.6g}" for rho in rhos),
             f"  {'Huang':<20} {b.huang}",
-            *(f"  {'Proposition 3.2':<20} {b.proposition_3_2(rho)}" for rho in _RHOS[1:2]),
+            *(f"  {'Proposition 3.2':<20} {b.proposition_3_2(rho)}" for rho in rhos if rho >= 0),
         ]
     return lines
 
 
-def sampled_lines(b: "SampledAnalysis") -> list[str]:
+def sampled_lines(b: "SampledAnalysis", rhos: Sequence[float] | None = None) -> list[str]:
     """A sampled analysis, a quantity a line."""
     kind = "into {-1, 1}" if b.is_boolean else "real"
     level = f"{b.measurement.settings.level:.0%}"
@@ -52,20 +56,32 @@ def sampled_lines(b: "SampledAnalysis") -> list[str]:
         f"  {'sensitivity':<20} {b.sensitivity}",
         f"  {'max sensitivity':<20} at least {b.max_sensitivity_seen:g}, the largest seen",
         f"  {'largest influences':<20} {shown}",
+        *(f"  {f'stability, rho {rho:g}':<20} {b.noise_stability(rho)}" for rho in rhos or _RHOS),
     ]
+
+
+def formula_line(known: "KnownFunction") -> list[str]:
+    """What a formula says about a function of the library, beside what was computed; nothing where there is none."""
+    exact = known.exact
+    names = ("total_sensitivity", "max_sensitivity", "degree")
+    parts = [
+        f"{name.replace('_', ' ')} {getattr(exact, name):.6g}" for name in names if getattr(exact, name) is not None
+    ]
+    mean = " (the mean over such functions)" if exact.is_expectation else ""
+    return [f"  {'by formula':<20} {', '.join(parts)}{mean}"] if parts else []
 
 
 def _row(name: str, value: float, note: str = "") -> str:
     return f"  {name:<20} {value:<12.6g} {note}".rstrip()
 
 
-def _numbers(values: "np.ndarray") -> str:
+def _numbers(values: NDArray[Any]) -> str:
     if len(values) > 1 and np.all(values == values[0]):
         return f"all {len(values)}: {values[0]:.6g}"
     return _shortened([f"{value:.4g}" for value in values.tolist()], " ")
 
 
-def _by_degree(weight: "np.ndarray") -> str:
+def _by_degree(weight: NDArray[Any]) -> str:
     return _shortened([f"{k}: {value:.4g}" for k, value in enumerate(weight.tolist()) if value > 1e-15])
 
 

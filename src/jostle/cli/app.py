@@ -8,6 +8,7 @@ from cyclopts import App, CycloptsError
 from rich.console import Console
 
 import jostle
+from jostle.cli.boolean import boolean
 from jostle.cli.demo import demo
 from jostle.cli.listing import list_names
 from jostle.cli.measure import compare, measure
@@ -25,6 +26,7 @@ Start here:
   jostle demo            four small networks on real digits: a report in minutes
   jostle list models     what there is by name; also datasets, tokens, ...
   jostle measure --help  your own model
+  jostle boolean parity --n 10    a function of bits, exactly
 
 Errors are one line; add --debug to any command for the whole traceback.
 """
@@ -39,6 +41,7 @@ app = App(
 )
 app.command(measure)
 app.command(compare)
+app.command(boolean)
 app.command(demo)
 app.command(list_names, name="list")
 

@@ -1,0 +1,181 @@
+"""``jostle boolean``: everything about a function of bits."""
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from cyclopts import Group, Parameter
+
+from jostle.errors import UsageError
+from jostle.files import check_writable
+
+if TYPE_CHECKING:
+    from jostle.boolean import Analysis, SampledAnalysis
+    from jostle.boolean.functions import KnownFunction
+
+FUNCTION = Group("Which function", sort_key=1)
+HOW = Group("How it is analysed", sort_key=2)
+OUTPUT = Group("Output", sort_key=3)
+
+_FILES = (".npy", ".txt", ".csv")
+
+NAME_HELP = (
+    "A name with options (jostle list functions), e.g. parity, majority, sparse-parity:k=3, threshold:weights=3/1/1; "
+    "or a truth table: .npy, .txt or .csv with 2^n values in the order of itertools.product((-1, 1), repeat=n)."
+)
+MODEL_HELP = (
+    "Instead of a name: a network that takes (batch, n) of -1 and 1, py:MODULE_OR_FILE:FACTORY[:key=value,...] or, "
+    "with --shape, zoo:NAME[:key=value,...]. Its prediction is analysed: the sign of one logit, or which of two is larger."
+)
+SHAPE_HELP = "Give a network its n bits in this shape, e.g. 1x4x4 for an image of 16 bits."
+METHOD_HELP = (
+    "exact: all 2^n inputs, up to 24 bits; sampled: random inputs, with intervals; auto: exact where possible."
+)
+VALUES_HELP = "Analyse a network's output as a real number instead of its sign."
+TIE_HELP = "What the sign of an output of exactly 0 is: -1 or 1. By default such an output is an error."
+RHO_HELP = "Correlations for noise stability, disagreement and Proposition 3.2; give it once for each."
+COEFFICIENTS_HELP = "Also print so many of the largest Fourier coefficients."
+FIGURE_HELP = "Draw Fourier weight and sensitivity profile to this .svg, .png or .pdf file."
+
+
+def boolean(
+    name: Annotated[str | None, Parameter(group=FUNCTION, help=NAME_HELP)] = None,
+    *,
+    n: Annotated[int | None, Parameter(group=FUNCTION, help="Number of bits; a truth table knows its own.")] = None,
+    model: Annotated[str | None, Parameter(group=FUNCTION, help=MODEL_HELP)] = None,
+    weights: Annotated[str | None, Parameter(group=FUNCTION, help="A .safetensors file for the model.")] = None,
+    shape: Annotated[str | None, Parameter(group=FUNCTION, help=SHAPE_HELP)] = None,
+    method: Annotated[Literal["auto", "exact", "sampled"], Parameter(group=HOW, help=METHOD_HELP)] = "auto",
+    samples: Annotated[int, Parameter(group=HOW, help="Random inputs for sampled, each with n neighbours.")] = 2000,
+    level: Annotated[float, Parameter(group=HOW, help="Coverage of the intervals.")] = 0.95,
+    seed: Annotated[int, Parameter(group=HOW, help="Of the random inputs, and of a zoo model's weights.")] = 0,
+    values: Annotated[bool, Parameter(group=HOW, negative="", show_default=False, help=VALUES_HELP)] = False,
+    tie: Annotated[int | None, Parameter(group=HOW, help=TIE_HELP)] = None,
+    rho: Annotated[list[float] | None, Parameter(group=HOW, negative="", help=RHO_HELP)] = None,
+    batch_size: Annotated[int, Parameter(group=HOW, help="Inputs a network answers at once.")] = 4096,
+    coefficients: Annotated[int, Parameter(group=OUTPUT, help=COEFFICIENTS_HELP)] = 0,
+    figure: Annotated[Path | None, Parameter(group=OUTPUT, help=FIGURE_HELP)] = None,
+    as_json: Annotated[
+        bool, Parameter(name="--json", negative="", show_default=False, group=OUTPUT, help="Print JSON and no more.")
+    ] = False,
+) -> None:
+    """Analyse a function of bits: sensitivity, influences, Fourier spectrum, noise stability.
+
+    Exact up to 24 bits, from one evaluation of each of the 2^n inputs.
+
+      jostle boolean parity --n 10
+      jostle boolean sparse-parity:k=3 --n 12 --figure parity.svg
+      jostle boolean table.txt
+      jostle boolean --model py:my_model.py:make --weights my.safetensors --n 10
+    """
+    _check(name, model, weights, shape, figure, coefficients)
+    from jostle.boolean import Analysis, analyse
+
+    known, f = (None, None) if name is None else _named(name, n)
+    if model is not None:
+        f = _network(model, weights, shape, n, seed)
+    found = analyse(
+        f,
+        n,
+        method=method,
+        output="values" if values else "auto" if model is None else "sign",
+        tie=tie,
+        tensors=model is not None,
+        samples=samples,
+        level=level,
+        seed=seed,
+        batch_size=batch_size,
+        progress=not as_json and sys.stderr.isatty(),
+    )
+    if not isinstance(found, Analysis):
+        for flag, value in (("--figure", figure), ("--coefficients", coefficients)):
+            if value:
+                raise UsageError(f"{flag} {value}: only an exact analysis knows the whole Fourier spectrum")
+    elif figure is not None:
+        from jostle.figures import boolean_figure, save
+
+        save(boolean_figure(found, title=name or model), figure)
+    _print(name or str(model), found, known, rho, coefficients, as_json)
+    if figure is not None and not as_json:
+        print(f"  written to {figure}")  # noqa: T201
+
+
+def _check(
+    name: str | None, model: str | None, weights: str | None, shape: str | None, figure: Path | None, coefficients: int
+) -> None:
+    if (name is None) == (model is None):
+        raise UsageError("give a function's name, a truth-table file, or --model; exactly one of them")
+    for flag, value in (("--weights", weights), ("--shape", shape)):
+        if value is not None and model is None:
+            raise UsageError(f"{flag} {value} goes with --model only")
+    if coefficients < 0:
+        raise UsageError(f"--coefficients {coefficients} must be at least 0")
+    if figure is not None:
+        check_writable(figure)
+
+
+def _named(name: str, n: int | None) -> tuple["KnownFunction | None", Any]:
+    """A function of the library, or the table of a file."""
+    from jostle.boolean import functions, truth_tables
+
+    if Path(name).suffix in _FILES:
+        return None, truth_tables.read_table(Path(name))
+    if n is None:
+        functions.FUNCTIONS.get(name.partition(":")[0])
+        raise UsageError(f"how many bits? Give --n, for example jostle boolean {name} --n 10")
+    known = functions.create(name, n=n)
+    return known, known
+
+
+def _network(model: str, weights: str | None, shape: str | None, n: int | None, seed: int) -> Callable[..., Any]:
+    import math
+
+    from torch import nn
+
+    from jostle.cli.loading import load_model
+
+    if n is None:
+        raise UsageError(f"how many bits does the network take? Give --n, for example --model {model} --n 10")
+    network = load_model(model, weights, seed)
+    if shape is None:
+        return network
+    sizes = [int(part) if part.isdigit() else 0 for part in shape.split("x")]
+    if min(sizes) < 1 or math.prod(sizes) != n:
+        raise UsageError(f"--shape {shape} must be whole numbers with x between them whose product is n={n}")
+    return nn.Sequential(nn.Unflatten(1, sizes), network) if isinstance(network, nn.Module) else _shaped(network, sizes)
+
+
+def _shaped(network: Callable[..., Any], sizes: list[int]) -> Callable[..., Any]:
+    return lambda batch: network(batch.reshape(len(batch), *sizes))
+
+
+def _print(
+    name: str,
+    found: "Analysis | SampledAnalysis",
+    known: "KnownFunction | None",
+    rho: list[float] | None,
+    coefficients: int,
+    as_json: bool,
+) -> None:
+    from jostle.boolean import Analysis
+
+    largest = found.largest_coefficients(coefficients) if isinstance(found, Analysis) and coefficients else []
+    if as_json:
+        numbers = found.to_dict(rho) if rho else found.to_dict()
+        if coefficients:
+            numbers["largest_coefficients"] = [{"subset": list(subset), "value": value} for subset, value in largest]
+        print(json.dumps({"name": name, **numbers}, indent=1))  # noqa: T201
+        return
+    from jostle.boolean.wording import exact_lines, formula_line, sampled_lines
+
+    lines = exact_lines(found, rho) if isinstance(found, Analysis) else sampled_lines(found, rho)
+    lines += [f"  {'coefficient':<20} {value:+.6g} of {_subset(subset)}" for subset, value in largest]
+    if known is not None:
+        lines += formula_line(known)
+    print(f"{name}: " + "\n".join(lines))  # noqa: T201
+
+
+def _subset(subset: tuple[int, ...]) -> str:
+    return f"{{{', '.join(map(str, subset))}}}" if subset else "the empty set"
