@@ -1,0 +1,187 @@
+"""A Boolean function together with what is known about it in closed form.
+
+Here: ``KnownFunction``, ``Exact`` and the registry. Not here: the functions themselves (one file for each family) and
+the same quantities by enumeration (``jostle.boolean.pointwise``, ``jostle.boolean.fourier``).
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jostle.boolean import cube
+from jostle.errors import UsageError
+from jostle.registry import Registry
+
+Floats = NDArray[np.float64]
+
+_ROWS = 1 << 16  # points evaluated at once when a table is filled
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Exact:
+    """Closed-form values of one function of n bits; None where no closed form is known (or it would take too long).
+
+    Every value comes from a formula in whole numbers and fractions, rounded to a float once at the end. With
+    ``is_expectation`` they are means over a random choice of the function and no single function has to meet them.
+    Source of the definitions: O'Donnell, "Analysis of Boolean Functions" (2014), chapters 1 and 2.
+
+    Arguments:
+        mean: E[f(x)] for uniform x.
+        total_sensitivity: E[s(x, f)], the sum of the influences; s as in ``jostle.boolean.pointwise``.
+        max_sensitivity: the largest s(x, f).
+        min_sensitivity: the smallest s(x, f).
+        degree: the largest size of a U with fhat(U) != 0.
+        influences: (n,), Inf_i.
+        sensitivity_profile: n + 1 counts: how many of the 2^n points have s(x, f) = 0, 1, .., n.
+        weight_by_degree: (n + 1,), the sum of fhat(U)^2 over the U of size k.
+        is_expectation: True if the values are means over random functions.
+    """
+
+    mean: float | None = None
+    total_sensitivity: float | None = None
+    max_sensitivity: float | None = None
+    min_sensitivity: float | None = None
+    degree: int | None = None
+    influences: Floats | None = None
+    sensitivity_profile: tuple[int, ...] | None = None
+    weight_by_degree: Floats | None = None
+    is_expectation: bool = False
+
+    @property
+    def noise_stability(self) -> Callable[[float], float] | None:
+        """Stab_rho = E[f(x) f(y)] for rho-correlated x and y, as a function of rho: the sum of rho^k W_k over k."""
+        weights = self.weight_by_degree
+        if weights is None:
+            return None
+        return lambda rho: float(np.polynomial.polynomial.polyval(rho, weights))
+
+
+@dataclass(frozen=True)
+class KnownFunction:
+    """A function of n bits with known answers: call it on points, tabulate it, or look up its exact values.
+
+    >>> from jostle.boolean.functions import majority
+    >>> majority(3)(np.array([[-1, 1, 1], [-1, -1, 1]])).tolist()
+    [1, -1]
+    >>> majority(3).table().tolist(), majority(3).exact.total_sensitivity
+    ([-1, -1, -1, 1, -1, 1, 1, 1], 1.5)
+
+    Arguments:
+        name: its registered name.
+        n: the number of bits.
+        options: what ``create`` needs besides name and n to make the same function again.
+        is_boolean: True if it takes the values -1 and 1 only, False if it is real-valued.
+    """
+
+    name: str
+    n: int
+    options: Mapping[str, Any] = field(hash=False)
+    is_boolean: bool = field(compare=False)
+    _evaluate: Callable[[NDArray[np.int8]], NDArray[Any]] = field(repr=False, compare=False)  # (N, n) -> (N,)
+    _derive: Callable[[], Exact] = field(repr=False, compare=False)
+
+    @cached_property
+    def exact(self) -> Exact:
+        """The closed-form values, worked out when first asked for."""
+        return self._derive()
+
+    def __call__(self, points: Any) -> Any:
+        """f at each row of ``points``: (N, n) of -1 and 1 -> (N,), int8 for signs and float64 for real values.
+
+        A tensor gives a tensor on the same device, anything else a numpy array.
+        """
+        if hasattr(points, "detach"):
+            found = self(points.detach().cpu().numpy())
+            import torch  # whoever has a tensor has paid for this import already
+
+            return torch.from_numpy(found).to(points.device)
+        array = np.asarray(points)
+        if array.ndim != 2 or array.shape[1] != self.n:
+            raise UsageError(f"{self.name} takes points of shape (N, {self.n}), got {array.shape}")
+        if not np.isin(array, (-1, 1)).all():
+            wrong = array[~np.isin(array, (-1, 1))][0]
+            raise UsageError(f"{self.name} takes points of -1 and 1, got {wrong}; map bits by 2 * bits - 1")
+        return self._values(array.astype(np.int8))
+
+    def table(self) -> NDArray[Any]:
+        """All 2^n values in table order: int8 for signs, float64 for real values."""
+        if self.n > cube.LARGEST:
+            raise UsageError(
+                f"{self.name} with n={self.n} has 2^{self.n} values; tables are made up to n={cube.LARGEST}, "
+                "beyond that use exact or sample points"
+            )
+        size = 2**self.n
+        found = np.empty(size, dtype=np.int8 if self.is_boolean else np.float64)
+        for start in range(0, size, _ROWS):
+            stop = min(size, start + _ROWS)
+            found[start:stop] = self._values(cube.points(self.n, start, stop))
+        return found
+
+    def _values(self, points: NDArray[np.int8]) -> NDArray[Any]:
+        return np.asarray(self._evaluate(points)).astype(np.int8 if self.is_boolean else np.float64)
+
+
+FUNCTIONS = Registry[Callable[..., KnownFunction]]("Boolean function")
+register = FUNCTIONS.register
+
+
+def exact_of_signs(
+    n: int,
+    mean: Fraction | int,
+    influences: Sequence[Fraction | int],
+    profile: Sequence[int] | None,
+    weights: Sequence[Fraction | int] | None,
+) -> Exact:
+    """The exact values of a function into {-1, 1} from those that determine the others."""
+    seen = [s for s, count in enumerate(profile) if count] if profile is not None else None
+    return Exact(
+        mean=float(mean),
+        total_sensitivity=float(sum(influences)),
+        max_sensitivity=seen[-1] if seen else None,
+        min_sensitivity=seen[0] if seen else None,
+        degree=highest(weights) if weights is not None else None,
+        influences=floats(influences),
+        sensitivity_profile=padded(profile, n) if profile is not None else None,
+        weight_by_degree=floats(padded(weights, n)) if weights is not None else None,
+    )
+
+
+def lifted(inner: Exact, coordinates: Sequence[int], n: int) -> Exact:
+    """The exact values of x -> f(x at these coordinates) for n bits, from those of f: other bits do not matter."""
+    influences = np.zeros(n)
+    if inner.influences is not None:
+        influences[list(coordinates)] = inner.influences
+    profile, weights = inner.sensitivity_profile, inner.weight_by_degree
+    copies = 2 ** (n - len(coordinates))
+    return Exact(
+        mean=inner.mean,
+        total_sensitivity=inner.total_sensitivity,
+        max_sensitivity=inner.max_sensitivity,
+        min_sensitivity=inner.min_sensitivity,
+        degree=inner.degree,
+        influences=floats(influences) if inner.influences is not None else None,
+        sensitivity_profile=padded([count * copies for count in profile], n) if profile is not None else None,
+        weight_by_degree=floats(padded(list(weights), n)) if weights is not None else None,
+    )
+
+
+def highest(weights: Sequence[Any]) -> int:
+    """The largest k whose weight is not 0; 0 if there is none."""
+    return max((k for k, weight in enumerate(weights) if weight), default=0)
+
+
+def padded(values: Sequence[Any], n: int) -> tuple[Any, ...]:
+    """The values with zeros behind them, n + 1 in all."""
+    return (*values, *[0] * (n + 1 - len(values)))
+
+
+def floats(values: Iterable[Any]) -> Floats:
+    """Numbers or fractions, each rounded once; read-only, since everyone who asks is handed the same array."""
+    array = np.array([float(value) for value in values])
+    array.flags.writeable = False
+    return array
