@@ -65,7 +65,10 @@ def test_for_signs_everything_is_exact(table):
     assert b.huang.holds
     assert b.noise_stability(1.0) == 1.0
     assert b.noise_stability(0.0) == b.mean**2
-    assert all(b.proposition_3_2(rho).holds for rho in (0.0, 0.1, 0.5, 0.9, 1.0))
+    for rho in (0.0, 0.1, 0.5, 0.9, 1.0):
+        assert b.proposition_3_2(rho).holds
+        assert b.average_bound(rho).holds
+        assert b.average_bound(rho).right <= b.proposition_3_2(rho).right + 1e-12
     assert b.total_sensitivity >= b.variance  # Poincare
     assert b.total_sensitivity <= b.max_sensitivity <= n
 

@@ -109,7 +109,7 @@ class Analysis:
         return float(self.coefficients[subset_row(list(subset), self.n)])
 
     def largest_coefficients(self, count: int = 10) -> list[tuple[tuple[int, ...], float]]:
-        """The ``count`` largest |fhat(U)| that are not 0, as (U, fhat(U)); among equals, small sets and first bits first."""
+        """The ``count`` largest |fhat(U)| > 0, as (U, fhat(U)); among equals, small sets and first bits first."""
         sizes, rows = np.abs(self.coefficients), np.arange(len(self.table))
         chosen = np.lexsort((-rows, np.bitwise_count(rows), -sizes))[:count]
         found = ((tuple(i for i in range(self.n) if row >> (self.n - 1 - i) & 1), row) for row in chosen.tolist())
@@ -135,6 +135,11 @@ class Analysis:
         bound = stability.disagreement_bound(self.max_sensitivity, rho)
         return Inequality(f"disagreement at rho {rho:g} <= bound", self.disagreement(rho), bound)
 
+    def average_bound(self, rho: float) -> Inequality:
+        """R_rho <= Var (1 - rho^(S / Var)) / 2: the bound by the average sensitivity, never above Proposition 3.2's."""
+        bound = stability.average_bound(self.variance, self.total_sensitivity, rho)
+        return Inequality(f"disagreement at rho {rho:g} <= average bound", self.disagreement(rho), bound)
+
     def to_dict(self, rhos: Iterable[float] = _RHOS) -> dict[str, Any]:
         """Plain numbers for JSON, all that do not grow as 2^n."""
         numbers: dict[str, Any] = {
@@ -157,7 +162,8 @@ class Analysis:
             numbers["disagreement"] = {f"{rho:g}": self.disagreement(rho) for rho in rhos}
             numbers["sensitivity_profile"] = self.sensitivity_profile.tolist()
             numbers["huang"] = self.huang.to_dict()
-            numbers["proposition_3_2"] = {f"{rho:g}": self.proposition_3_2(rho).to_dict() for rho in rhos}
+            numbers["average_bound"] = {f"{rho:g}": self.average_bound(rho).to_dict() for rho in rhos if rho >= 0}
+            numbers["proposition_3_2"] = {f"{rho:g}": self.proposition_3_2(rho).to_dict() for rho in rhos if rho >= 0}
         return numbers
 
     def __str__(self) -> str:

@@ -56,15 +56,32 @@ def noise_stability(weight: NDArray[np.float64], rho: ArrayLike) -> Any:
     return float(stability) if np.ndim(stability) == 0 else stability
 
 
-def disagreement_bound(max_sensitivity: float, rho: ArrayLike) -> Any:
+def disagreement_bound(max_sensitivity: ArrayLike, rho: ArrayLike) -> Any:
     """(1 - rho^(S_max^2)) / 2, which bounds Pr[f(x) != f(x')]: paper 1 (2403.06925), Proposition 3.2.
 
-    A constant has S_max = 0 and the bound 0 for every rho. The proposition is for rho between 0 and 1.
+    A constant has S_max = 0 and the bound 0 for every rho. The proposition is for rho between 0 and 1. Arrays are
+    combined by numpy's broadcasting.
     """
     rhos = checked_rho(rho)
     if np.any(rhos < 0):
         raise UsageError(f"rho={rho!r}: the bound of Proposition 3.2 is for rho between 0 and 1")
-    bound = (1 - rhos ** (float(max_sensitivity) ** 2)) / 2
+    bound = (1 - rhos ** np.square(np.asarray(max_sensitivity, dtype=np.float64))) / 2
+    return float(bound) if np.ndim(bound) == 0 else bound
+
+
+def average_bound(variance: ArrayLike, total_sensitivity: ArrayLike, rho: ArrayLike) -> Any:
+    """Var (1 - rho^(S / Var)) / 2, which bounds Pr[f(x) != f(x')] by the *average* sensitivity.
+
+    rho^k is convex in k, so by Jensen sum over k >= 1 of rho^k W_k >= Var rho^(S / Var). Since S / Var is at most the
+    degree, and that is at most S_max^2, it is never above the bound of Proposition 3.2; it is attained by characters.
+    For rho between 0 and 1; 0 for a constant.
+    """
+    rhos = checked_rho(rho)
+    if np.any(rhos < 0):
+        raise UsageError(f"rho={rho!r}: this bound is for rho between 0 and 1")
+    spread, total = (np.asarray(part, dtype=np.float64) for part in (variance, total_sensitivity))
+    mean_degree = np.divide(total, spread, out=np.zeros(spread.shape), where=spread > 0)
+    bound = spread * (1 - rhos**mean_degree) / 2
     return float(bound) if np.ndim(bound) == 0 else bound
 
 

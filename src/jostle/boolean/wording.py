@@ -37,6 +37,7 @@ def exact_lines(b: "Analysis", rhos: Sequence[float] | None = None) -> list[str]
             f"  {'disagreement':<20} " + "   ".join(f"rho {rho:g}: {b.disagreement(rho):.6g}" for rho in rhos),
             f"  {'Huang':<20} {b.huang}",
             *(f"  {'Proposition 3.2':<20} {b.proposition_3_2(rho)}" for rho in rhos if rho >= 0),
+            *(f"  {'average sensitivity':<20} {b.average_bound(rho)}" for rho in rhos if rho >= 0),
         ]
     return lines
 

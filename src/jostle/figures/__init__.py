@@ -10,6 +10,7 @@ from jostle.figures.differences import differences
 from jostle.figures.heat_maps import heat_maps
 from jostle.figures.output import save, svg
 from jostle.figures.profile import profile_figure
+from jostle.figures.scatter import scatter
 from jostle.figures.style import Look, looks
 
 __all__ = [
@@ -22,5 +23,6 @@ __all__ = [
     "looks",
     "profile_figure",
     "save",
+    "scatter",
     "svg",
 ]

@@ -1,0 +1,100 @@
+"""Gaussian moments of activations: what a hidden layer does to a covariance when it is infinitely wide.
+
+For (u, v) Gaussian with mean 0, variances p and q and covariance k,
+
+    value = E[phi(u) phi(v)],    slope = E[phi'(u) phi'(v)].
+
+Each is written twice: for numbers, and for the power series of k in the correlation of the inputs (then p = q).
+Sources: Cho and Saul 2009 (arc-cosine kernels) for relu; Williams 1997 for erf.
+"""
+
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jostle.boolean.kernels.series import Floats, Series, integral_along, inverse_root
+from jostle.registry import unknown_name
+
+_Pair = tuple[Floats, Floats]
+Value = TypeVar("Value", Floats, Series)
+
+_ROUNDING = 1e-9  # a correlation this far above 1 is a rounding error; further out the moments do not exist
+
+
+@dataclass(frozen=True)
+class Relu:
+    """phi(u) = max(u, 0): value = sqrt(p q) kappa_1(r) / 2, slope = kappa_0(r) / 2 with r = k / sqrt(p q),
+
+    kappa_0(r) = 1 - arccos(r) / pi,   kappa_1(r) = (sqrt(1 - r^2) + r (pi - arccos(r))) / pi.
+
+    >>> value, slope = Relu().of_numbers(np.array([1.0, 0.0]), 1.0, 1.0)
+    >>> value.round(4).tolist(), slope.tolist()
+    ([0.5, 0.1592], [0.5, 0.25])
+    """
+
+    weight_variance: float = 2.0  # keeps the variance from layer to layer (He et al. 2015)
+
+    def of_numbers(self, covariance: Floats, left: NDArray[Any] | float, right: NDArray[Any] | float) -> _Pair:
+        scale = np.sqrt(left * right)
+        correlation = _inside(covariance / scale)
+        step = (np.pi - np.arccos(correlation)) / np.pi
+        ramp = np.sqrt((1 - correlation) * (1 + correlation)) / np.pi + correlation * step
+        return scale * ramp / 2, step / 2
+
+    def of_series(self, covariance: Series, variance: float) -> tuple[Series, Series]:
+        correlation = covariance * (1 / variance)
+        start_value, start_slope = self.of_numbers(correlation.coefficients[0], 1.0, 1.0)
+        root = inverse_root(correlation * correlation)
+        slope = integral_along(root * (1 / (2 * np.pi)), correlation, float(start_slope))  # kappa_0' = root / pi
+        value = integral_along(slope, correlation, float(start_value))  # kappa_1' = kappa_0
+        return value * variance, slope
+
+
+@dataclass(frozen=True)
+class Erf:
+    """phi(u) = erf(u): value = (2/pi) arcsin(r), slope = (4/pi) / (scale sqrt(1 - r^2)),
+
+    scale = sqrt((1 + 2 p)(1 + 2 q)) and r = 2 k / scale.
+
+    >>> value, slope = Erf().of_numbers(np.array([0.5]), 0.5, 0.5)
+    >>> value.round(4).tolist(), slope.round(4).tolist()
+    ([0.3333], [0.7351])
+    """
+
+    weight_variance: float = 1.0
+
+    def of_numbers(self, covariance: Floats, left: NDArray[Any] | float, right: NDArray[Any] | float) -> _Pair:
+        scale = np.sqrt((1 + 2 * left) * (1 + 2 * right))
+        ratio = _inside(2 * covariance / scale)
+        return 2 / np.pi * np.arcsin(ratio), 4 / np.pi / (scale * np.sqrt((1 - ratio) * (1 + ratio)))
+
+    def of_series(self, covariance: Series, variance: float) -> tuple[Series, Series]:
+        ratio = covariance * (2 / (1 + 2 * variance))
+        root = inverse_root(ratio * ratio)
+        value = integral_along(root, ratio, float(np.arcsin(ratio.coefficients[0])))
+        return value * (2 / np.pi), root * (4 / np.pi / (1 + 2 * variance))
+
+
+Activation = Relu | Erf
+ACTIVATIONS: dict[str, Activation] = {"relu": Relu(), "erf": Erf()}
+
+
+def activation_named(name: str) -> Activation:
+    """The activation called ``name``; an unknown name answers with near matches."""
+    if name not in ACTIVATIONS:
+        raise unknown_name("activation", name, ACTIVATIONS)
+    return ACTIVATIONS[name]
+
+
+def moments(activation: Activation, covariance: Value, variance: float) -> tuple[Value, Value]:
+    """(value, slope) for equal variances, of numbers or of a series."""
+    if isinstance(covariance, Series):
+        return activation.of_series(covariance, variance)
+    return activation.of_numbers(covariance, variance, variance)
+
+
+def _inside(correlation: Floats) -> Floats:
+    """Correlations with rounding errors above 1 removed, and nan where there is no such Gaussian pair."""
+    return np.where(correlation <= 1 + _ROUNDING, np.clip(correlation, -1, 1), np.nan)

@@ -1,0 +1,53 @@
+from math import comb
+
+import numpy as np
+import pytest
+from scipy.special import erf
+
+from jostle.boolean.kernels.activations import ACTIVATIONS, moments
+from jostle.boolean.kernels.series import Series, inverse_root, line
+
+
+def test_the_inverse_root_has_the_binomial_coefficients():
+    expected = [comb(2 * m, m) / 4**m for m in range(300)]
+    np.testing.assert_allclose(inverse_root(line(0.0, 1.0, terms=300)).coefficients, expected, rtol=1e-13)
+
+
+def test_the_inverse_root_squared_times_what_it_inverts_is_one():
+    inner = Series(np.array([0.3, 0.2, 0.0, 0.1, 0.05, 0.0, 0.0, 0.0]))
+    root = inverse_root(inner)
+    complement = np.concatenate(([0.7], -inner.coefficients[1:]))
+    product = np.convolve(np.convolve(root.coefficients, root.coefficients)[:8], complement)[:8]
+    np.testing.assert_allclose(product, [1, 0, 0, 0, 0, 0, 0, 0], atol=1e-14)
+
+
+@pytest.mark.parametrize("name", ACTIVATIONS)
+@pytest.mark.parametrize("bias", [0.0, 0.4])
+def test_series_and_numbers_are_one_function(name, bias):
+    """Inside the circle of convergence the sum of the series is the closed form."""
+    covariance = line(bias, 1.5, terms=200)
+    found = moments(ACTIVATIONS[name], covariance, 1.5 + bias)
+    for c in (-0.6, 0.0, 0.3, 0.7):
+        exact = moments(ACTIVATIONS[name], np.asarray(1.5 * c + bias), 1.5 + bias)
+        for series, number in zip(found, exact, strict=True):
+            assert np.polynomial.polynomial.polyval(c, series.coefficients) == pytest.approx(float(number), rel=1e-12)
+
+
+@pytest.mark.parametrize("name", ACTIVATIONS)
+def test_moments_are_gaussian_integrals(name):
+    """Against a quadrature of E[phi(u) phi(v)] and E[phi'(u) phi'(v)] on a fine grid."""
+    phi, slope = {
+        "relu": (lambda u: np.maximum(u, 0), lambda u: (u > 0) * 1.0),
+        "erf": (erf, lambda u: 2 / np.sqrt(np.pi) * np.exp(-(u**2))),
+    }[name]
+    p, q, k = 1.3, 0.6, 0.5
+    grid = np.linspace(-8, 8, 601) + 1e-4
+    weight = np.exp(-(grid**2) / 2) * (grid[1] - grid[0]) / np.sqrt(2 * np.pi)
+    u = np.sqrt(p) * grid[:, None]
+    v = k / np.sqrt(p) * grid[:, None] + np.sqrt(q - k**2 / p) * grid
+    weights = weight[:, None] * weight
+    found = ACTIVATIONS[name].of_numbers(np.asarray(k), p, q)
+    assert float(found[0]) == pytest.approx((weights * phi(u) * phi(v)).sum(), abs=1e-4)
+    assert float(found[1]) == pytest.approx(
+        (weights * slope(u) * slope(v)).sum(), abs=4e-3
+    )  # relu' jumps between points of the grid

@@ -1,0 +1,74 @@
+"""Which parameters are drawn anew, from which distribution, and from which seed."""
+
+import math
+
+import pytest
+import torch
+
+from jostle.boolean import networks
+from jostle.boolean.networks.initialisation import INITS, redraw, seed_of
+from jostle.errors import UsageError
+
+SD = {  # of a matrix of 64 x 64 at scale 0.5
+    "uniform": 0.5 / math.sqrt(3),
+    "gaussian": 0.5,
+    "xavier-uniform": 0.5 / math.sqrt(64),
+    "xavier-normal": 0.5 / math.sqrt(64),
+}
+
+
+@pytest.mark.parametrize("init", INITS)
+def test_weights_have_the_standard_deviation_they_should(init):
+    network = networks.create("mlp", n=4, width=64)
+    redraw(network, init, 0.5, seed=1)
+    weight = network.layers[2].weight.detach()
+    assert float(weight.std()) == pytest.approx(SD[init], rel=4 / math.sqrt(2 * weight.numel()))
+    assert abs(float(weight.mean())) < 4 * SD[init] / math.sqrt(weight.numel())
+    if init.endswith("uniform"):
+        assert weight.abs().max() <= SD[init] * math.sqrt(3) + 1e-12
+
+
+@pytest.mark.parametrize("name", networks.names())
+def test_biases_become_0_and_normalisations_stay(name):
+    network = networks.create(name, n=4)
+    before = {label: parameter.clone() for label, parameter in network.named_parameters()}
+    redraw(network, "gaussian", 2.0, seed=1)
+    kept = ("norm.", "gain", "log_decay", "skip", "step_offset")
+    for label, parameter in network.named_parameters():
+        if any(part in label for part in kept):
+            assert torch.equal(parameter, before[label]), label
+        elif label.endswith("bias"):
+            assert not parameter.any(), label
+        else:
+            assert not (parameter == before[label]).any(), label
+            assert float(parameter.detach().std()) == pytest.approx(2.0, rel=0.5), label
+
+
+def test_default_changes_nothing_and_the_seed_decides():
+    network = networks.create("mlp", n=4)
+    before = network.layers[0].weight.clone()
+    redraw(network, "default", seed=1)
+    assert torch.equal(network.layers[0].weight, before)
+    drawn = []
+    for seed in (1, 1, 2):
+        redraw(network, "uniform", seed=seed)
+        drawn.append(network.layers[0].weight.clone())
+    assert torch.equal(drawn[0], drawn[1])
+    assert not torch.equal(drawn[0], drawn[2])
+
+
+def test_seeds_differ_between_indices_purposes_and_runs():
+    seeds = {seed_of(seed, what, index) for seed in (0, 1, 10) for what in ("a", "b") for index in range(12)}
+    assert len(seeds) == 72
+    assert all(0 <= seed < 2**63 for seed in seeds)
+
+
+def test_wrong_use_is_refused():
+    network = networks.create("mlp", n=4)
+    with pytest.raises(UsageError, match="unknown init 'gausian'; did you mean gaussian"):
+        redraw(network, "gausian", seed=0)
+    for scale in (0, -1.0, math.inf, math.nan, 101, True, "1"):
+        with pytest.raises(UsageError, match="scale must be a number above 0 and up to 100, got"):
+            redraw(network, "gaussian", scale, seed=0)
+    with pytest.raises(UsageError, match="scale=10 has no meaning with init='default'"):
+        redraw(network, "default", 10, seed=0)
