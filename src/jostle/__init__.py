@@ -26,6 +26,7 @@ _HOMES = {
     "jostle.intervals": ["Interval"],
     "jostle.perturbations": ["GaussianNoise", "ReplaceBy", "SignFlip", "Sphere", "UniformToken"],
     "jostle.sampling": ["Grid", "Until"],
+    "jostle.studies": ["run"],
     "jostle.tokens": ["Coordinates", "Patches", "Rows", "Whole"],
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
@@ -39,6 +40,7 @@ _PACKAGES = [
     "report",
     "responses",
     "sampling",
+    "studies",
     "tokens",
     "training",
 ]
@@ -68,6 +70,7 @@ if TYPE_CHECKING:
     from jostle import report as report
     from jostle import responses as responses
     from jostle import sampling as sampling
+    from jostle import studies as studies
     from jostle import tokens as tokens
     from jostle import training as training
     from jostle.errors import FailureError as FailureError
@@ -91,6 +94,7 @@ if TYPE_CHECKING:
     from jostle.perturbations import UniformToken as UniformToken
     from jostle.sampling import Grid as Grid
     from jostle.sampling import Until as Until
+    from jostle.studies import run as run
     from jostle.tokens import Coordinates as Coordinates
     from jostle.tokens import Patches as Patches
     from jostle.tokens import Rows as Rows

@@ -13,6 +13,8 @@ from jostle.cli.demo import demo
 from jostle.cli.listing import list_names
 from jostle.cli.measure import compare, measure
 from jostle.cli.memory import keep_memory
+from jostle.cli.report import report
+from jostle.cli.run import run
 from jostle.errors import JostleError
 
 _HELP = """Jostle one input token: does the prediction hold?
@@ -26,7 +28,8 @@ Start here:
   jostle demo            four small networks on real digits: a report in minutes
   jostle list models     what there is by name; also datasets, tokens, ...
   jostle measure --help  your own model
-  jostle boolean parity --n 10    a function of bits, exactly
+  jostle boolean parity --n 10   a function of bits, exactly
+  jostle list studies    what can be reproduced; jostle run NAME does it
 
 Errors are one line; add --debug to any command for the whole traceback.
 """
@@ -43,6 +46,8 @@ app.command(measure)
 app.command(compare)
 app.command(boolean)
 app.command(demo)
+app.command(run)
+app.command(report)
 app.command(list_names, name="list")
 
 

@@ -27,7 +27,7 @@ NAME_HELP = (
 )
 MODEL_HELP = (
     "Instead of a name: a network that takes (batch, n) of -1 and 1, py:MODULE_OR_FILE:FACTORY[:key=value,...] or, "
-    "with --shape, zoo:NAME[:key=value,...]. Its prediction is analysed: the sign of one logit, or which of two is larger."
+    "with --shape, zoo:NAME[:key=value,...]. Its prediction is analysed: the sign of one logit, or the larger of two."
 )
 SHAPE_HELP = "Give a network its n bits in this shape, e.g. 1x4x4 for an image of 16 bits."
 METHOD_HELP = (

@@ -9,7 +9,9 @@ from cyclopts import Parameter
 from rich.console import Console
 from rich.table import Table
 
-Kind = Literal["models", "datasets", "tokens", "perturbations", "responses", "plans"]
+Kind = Literal[
+    "models", "datasets", "tokens", "perturbations", "responses", "plans", "functions", "networks", "studies"
+]
 
 
 def list_names(
@@ -18,7 +20,7 @@ def list_names(
     *,
     as_json: Annotated[bool, Parameter(name="--json", negative="", show_default=False, help="Print JSON.")] = False,
 ) -> None:
-    """List models, datasets, tokens, perturbations, responses and plans by name.
+    """List models, datasets, perturbations, Boolean functions, studies and more by name.
 
     Names are used in specs: --tokens patches:4, --perturbation
     gaussian-noise:std=2, --model zoo:vit-simple.
@@ -36,7 +38,7 @@ def list_names(
 
 
 def _registries() -> dict[str, Any]:
-    from jostle import data, models, perturbations, responses, sampling, tokens
+    from jostle import boolean, data, models, perturbations, responses, sampling, studies, tokens
 
     return {
         "models": models.MODELS,
@@ -45,6 +47,9 @@ def _registries() -> dict[str, Any]:
         "perturbations": perturbations.PERTURBATIONS,
         "responses": responses.RESPONSES,
         "plans": sampling.PLANS,
+        "functions": boolean.functions.FUNCTIONS,
+        "networks": boolean.networks.NETWORKS,
+        "studies": studies.STUDIES,
     }
 
 
@@ -53,6 +58,8 @@ def _describe(registry: Any) -> dict[str, str]:
 
 
 def _summary(thing: Any) -> str:
-    """The first sentence of a docstring; Eq. and Def. do not end one."""
+    """The title of a study, or the first sentence of a docstring; Eq. and Def. do not end one."""
+    if hasattr(thing, "claim"):
+        return str(thing.title)
     text = " ".join((inspect.getdoc(thing) or "").split("\n\n")[0].split())
     return re.split(r"(?<!\bEq)(?<!\bDef)\. ", text)[0].rstrip(".").replace("``", "")

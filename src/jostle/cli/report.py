@@ -1,0 +1,48 @@
+"""``jostle report``."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from jostle.files import check_writable
+
+
+def report(
+    runs: Annotated[Path, Parameter(help="Folder of runs, as jostle run makes it.")] = Path("runs"),
+    /,
+    *,
+    output: Annotated[Path | None, Parameter(name=["--output", "-o"], help="The page.")] = None,
+    markdown: Annotated[
+        bool, Parameter(negative="", show_default=False, help="Print the scoreboard as a Markdown table.")
+    ] = False,
+    as_json: Annotated[
+        bool, Parameter(name="--json", negative="", show_default=False, help="Print the scoreboard as JSON.")
+    ] = False,
+) -> None:
+    """Make one HTML page of all studies run: scoreboard, findings, figures.
+
+    The page needs nothing but itself. With --markdown or --json the scoreboard
+    is printed, and a page is written only if --output names one; otherwise the
+    page is report.html.
+
+      jostle report runs -o report.html
+      jostle report runs --markdown
+    """
+    printed = markdown or as_json
+    path = output if output is not None or printed else Path("report.html")
+    if path is not None:
+        check_writable(path)
+    from jostle import studies
+    from jostle.report import write
+
+    rows = studies.scoreboard(runs)
+    if path is not None:
+        write(studies.page(runs), path)
+    if as_json:
+        print(json.dumps([row.to_dict() for row in rows], indent=1))  # noqa: T201
+    elif markdown:
+        print(studies.markdown(rows), end="")  # noqa: T201
+    else:
+        print(f"report of {len(rows)} runs: {path}")  # noqa: T201

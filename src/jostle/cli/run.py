@@ -1,0 +1,95 @@
+"""``jostle run``."""
+
+import json
+import os
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from cyclopts import Parameter
+from rich.console import Console
+
+from jostle.errors import FailureError, UsageError
+
+SET_HELP = "KEY=VALUE: replace a setting; give it once for each. The result is labelled as modified and kept apart."
+# What cli.memory asks of this process's allocator; worker processes read it when they start.
+_KEEP_MEMORY = {"MALLOC_TRIM_THRESHOLD_": str(2**30), "MALLOC_MMAP_THRESHOLD_": str(2**25)}
+
+
+def run(
+    name: Annotated[list[str], Parameter(help="Studies: jostle list studies.", negative="")],
+    /,
+    *,
+    scale: Annotated[Literal["smoke", "small", "paper"], Parameter(help="Seconds, minutes, or as in the paper.")] = (
+        "smoke"
+    ),
+    seeds: Annotated[int | None, Parameter(help="How many; by default what the scale says. Can be raised later.")] = (
+        None
+    ),
+    workers: Annotated[int, Parameter(help="Processes that work at once; the numbers do not depend on it.")] = 1,
+    out: Annotated[Path, Parameter(name=["--out", "-o"], help="Folder of all runs.")] = Path("runs"),
+    set_: Annotated[list[str] | None, Parameter(name="--set", negative="", help=SET_HELP)] = None,
+    fresh: Annotated[
+        bool, Parameter(negative="", show_default=False, help="Put earlier records aside and start anew.")
+    ] = False,
+    data: Annotated[Path | None, Parameter(help="Folder of datasets.")] = None,
+    device: Annotated[str, Parameter(help="Where networks run, e.g. cuda.")] = "cpu",
+    as_json: Annotated[
+        bool, Parameter(name="--json", negative="", show_default=False, help="Print a list of summaries as JSON.")
+    ] = False,
+    quiet: Annotated[bool, Parameter(negative="", show_default=False, help="No progress.")] = False,
+) -> None:
+    """Run studies: one figure or table of a paper each, ending in a verdict.
+
+    Interrupted or killed, a study goes on where it was when started again; what
+    is recorded is not done twice. jostle report makes a page of all runs.
+
+      jostle run 2403.06925/figure-4 --scale small --workers 2
+      jostle run 2403.06925/figure-4 --set draws=20 --seeds 5
+    """
+    console = Console(stderr=True, highlight=False)
+    overrides = _pairs(set_ or [])
+    for key, value in _KEEP_MEMORY.items():
+        os.environ.setdefault(key, value)
+    with console.status("loading torch"):
+        from jostle import studies
+    for one in name:
+        studies.get(one)  # an unknown name is said before any work
+    options: dict[str, Any] = {"scale": scale, "out": out, "seeds": seeds, "workers": workers, "data": data}
+    options |= {"overrides": overrides, "fresh": fresh, "device": device, "progress": not quiet}
+    results, failed = [], []
+    for one in dict.fromkeys(name):
+        try:
+            results.append(studies.run(one, **options))
+        except KeyboardInterrupt:
+            console.print(f"finished cells are kept in {out}: start again to go on", markup=False)
+            raise
+        except studies.CellsFailedError as error:
+            failed.append(error)
+            continue
+        if not as_json:
+            print(results[-1])  # noqa: T201
+    if as_json:
+        print(json.dumps([result.summary for result in results], indent=1))  # noqa: T201
+    if failed:
+        raise _joined(failed)
+
+
+def _pairs(texts: list[str]) -> dict[str, str]:
+    pairs: dict[str, str] = {}
+    for text in texts:
+        key, equals, value = text.partition("=")
+        if not equals or not key.strip():
+            raise UsageError(f"--set {text!r} must read KEY=VALUE, for example --set draws=20")
+        key = key.strip().replace("-", "_")
+        if key in pairs:
+            raise UsageError(f"--set names {key!r} twice")
+        pairs[key] = value.strip()
+    return pairs
+
+
+def _joined(failed: list[Any]) -> FailureError:
+    error = FailureError("\n".join(str(part) for part in failed))
+    for part in failed:
+        for note in part.__notes__:
+            error.add_note(note)
+    return error

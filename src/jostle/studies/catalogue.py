@@ -1,0 +1,30 @@
+"""All studies by name. A study's module is imported when a name is first asked for."""
+
+from typing import Any, TypeVar
+
+from jostle.registry import Registry
+from jostle.studies.study import Study, check_declared
+
+# One line for each module with a study in it.
+MODULES: list[str] = [
+    "jostle.studies.p2403_06925.proposition_3_1",
+    "jostle.studies.p2403_06925.proposition_3_2",
+    "jostle.studies.jostle.random_networks",
+]
+
+STUDIES = Registry[type[Study[Any]]]("study", MODULES)
+names = STUDIES.names
+
+AnyStudy = TypeVar("AnyStudy", bound=type[Study[Any]])
+
+
+def register(study: AnyStudy) -> AnyStudy:
+    """A decorator for a subclass of ``Study``: checks what it says about itself and files it under its name."""
+    check_declared(study)
+    STUDIES.register(study.name)(study)
+    return study
+
+
+def get(name: str) -> Study[Any]:
+    """The study called ``name``; an unknown name answers with near matches."""
+    return STUDIES.get(name)()

@@ -1,0 +1,166 @@
+"""A measured number together with its interval at any level: what verdicts are made from.
+
+Pure numbers; what they are evidence for is in ``verdict``.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jostle.errors import UsageError
+from jostle.intervals.fixed import Ends, clopper_pearson, student
+
+LEAST_SEEDS = 3
+_ROUNDING = 1e-12  # a spread no larger than this share of the numbers is one of rounding
+
+Values = Mapping[Any, float] | Sequence[float]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A number and how sure it is.
+
+    Arguments:
+        value: the number; NaN if there is none.
+        ends: the interval at a given level.
+        doubt: why nothing can be concluded from it; empty if something can.
+        is_exact: computed, not estimated: it has no level and takes no share of a family's.
+        most_level: the highest level at which there is an interval.
+        method: how the interval was made.
+    """
+
+    value: float
+    ends: Callable[[float], Ends]
+    doubt: str = ""
+    is_exact: bool = False
+    most_level: float = 1.0
+    method: str = ""
+
+
+def exact(value: float) -> Measured:
+    """A number that was computed, not estimated."""
+    return _finite(Measured(float(value), lambda _: (float(value), float(value)), is_exact=True, method="exact"))
+
+
+def interval(value: float, low: float | None, high: float | None, level: float) -> Measured:
+    """A number measured with an interval of one fixed level; None is an end at infinity.
+
+    It cannot support a finding that needs a higher level: measure at ``shared_level`` where there are several.
+    """
+    ends = (-math.inf if low is None else low, math.inf if high is None else high)
+    return _finite(Measured(value, lambda _: ends, most_level=level, method=f"interval of level {level:g}"))
+
+
+def recorded(record: Mapping[str, Any]) -> Measured:
+    """A number as a measurement's ``to_dict`` wrote it, with the interval for the target it was asked for."""
+    return interval(record["value"], record["low"], record["high"], record["level"])
+
+
+def proportion(successes: int, trials: int) -> Measured:
+    """A share of independent trials, with its Clopper-Pearson interval.
+
+    >>> low, high = proportion(5, 1000).ends(0.95)
+    >>> round(low, 6), round(high, 6)
+    (0.001625, 0.011629)
+    """
+
+    def ends(level: float) -> Ends:
+        low, high = clopper_pearson(successes, trials, level)
+        return float(low), float(high)
+
+    if trials == 0:
+        return _nothing("no trials")
+    return Measured(successes / trials, ends, method="Clopper-Pearson")
+
+
+def over_seeds(values: Values) -> Measured:
+    """The mean over seeds, with Student's interval: mean -+ t * s / sqrt(n).
+
+    It asks how other seeds would come out, under the assumption that what seeds give is about normally distributed.
+    Fewer than three seeds, or seeds that all give the same number, do not tell how much seeds differ.
+
+    >>> low, high = over_seeds([1.0, 2.0, 3.0]).ends(0.95)
+    >>> round(low, 3), round(high, 3)
+    (-0.484, 4.484)
+    """
+    numbers = list(values.values() if isinstance(values, Mapping) else values)
+    return _student(np.asarray(numbers, dtype=np.float64), max(map(abs, numbers), default=0.0))
+
+
+def paired(first: Values, second: Values) -> Measured:
+    """The mean of first - second, seed by seed, with Student's interval.
+
+    Arguments:
+        first, second: values by seed (matched by seed), or in the same order.
+    """
+    if isinstance(first, Mapping) and isinstance(second, Mapping):
+        if set(first) != set(second):
+            unmatched = sorted(map(str, set(first) ^ set(second)))
+            raise UsageError(f"paired values are not of the same seeds: {', '.join(unmatched)} only on one side")
+        first, second = list(first.values()), [second[seed] for seed in first]
+    if isinstance(first, Mapping) or isinstance(second, Mapping) or len(first) != len(second):
+        raise UsageError(f"paired values must match one to one, got {len(first)} and {len(second)}")
+    a, b = (np.asarray(part, dtype=np.float64) for part in (first, second))
+    return _student(a - b, max(map(abs, [*first, *second]), default=0.0))
+
+
+def difference(first: Measured, second: Measured) -> Measured:
+    """first - second for two numbers with intervals of their own, which need not be independent.
+
+    [low_1 - high_2, high_1 - low_2], each interval at half the error: both cover with probability at least ``level``.
+    """
+
+    def ends(level: float) -> Ends:
+        a, b = first.ends(split(level)), second.ends(split(level))
+        return a[0] - b[1], a[1] - b[0]
+
+    def split(level: float) -> float:
+        """Exact numbers take no share of the error."""
+        return level if first.is_exact or second.is_exact else 1 - (1 - level) / 2
+
+    both_exact = first.is_exact and second.is_exact
+    most = min(part.most_level for part in (first, second))
+    return Measured(
+        first.value - second.value,
+        ends,
+        first.doubt or second.doubt,
+        is_exact=both_exact,
+        most_level=most if first.is_exact or second.is_exact else 1 - 2 * (1 - most),
+        method=f"{first.method} and {second.method}, by the union bound",
+    )
+
+
+def _student(numbers: NDArray[np.float64], magnitude: float) -> Measured:
+    """Student's interval for the mean of one number a seed, made of numbers of this magnitude."""
+    count = len(numbers)
+    if count == 0:
+        return _nothing("no values")
+    if not np.isfinite(numbers).all():
+        return _nothing(f"{np.count_nonzero(~np.isfinite(numbers))} of {count} values are NaN or infinite")
+    mean, variance = float(numbers.mean()), float(numbers.var(ddof=1)) if count > 1 else math.nan
+    doubt = ""
+    if count < LEAST_SEEDS:
+        doubt = f"{count} seed{'s' if count > 1 else ''}; at least {LEAST_SEEDS} are needed"
+    elif np.ptp(numbers) <= _ROUNDING * magnitude:
+        doubt = f"all {count} seeds give the same number, so how much seeds differ is not known"
+
+    def ends(level: float) -> Ends:
+        low, high = student(mean, variance, count, level)
+        return float(low), float(high)
+
+    return Measured(mean, ends, doubt, method=f"Student's t over {count} seeds")
+
+
+def _nothing(doubt: str) -> Measured:
+    return Measured(math.nan, lambda _: (-math.inf, math.inf), doubt)
+
+
+def _finite(measured: Measured) -> Measured:
+    ends = measured.ends(0.95)
+    if not math.isfinite(measured.value) or any(map(math.isnan, ends)):
+        return _nothing(f"the value is {measured.value} with interval [{ends[0]}, {ends[1]}]")
+    return measured

@@ -1,0 +1,1 @@
+"""Questions of our own, beyond the papers: one file a study."""

@@ -1,0 +1,107 @@
+"""All runs under a folder as one page: the scoreboard, then each study with its findings and figures."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from jostle.provenance import provenance
+from jostle.report import Cell, Page, Section, Table
+from jostle.report.page import Value
+from jostle.results import Record
+from jostle.studies.folder import FIGURES, read_summary
+from jostle.studies.scoreboard import COLUMNS, Row, counts, scoreboard
+from jostle.studies.verdict import Finding
+
+
+def page(runs: str | Path) -> Page:
+    """The report of all studies run under ``runs``."""
+    rows = scoreboard(runs)
+    sections = [_board(rows), *(section for row in rows for section in _study(row))]
+    origin = provenance()
+    return Page(
+        title="Studies: what was claimed, what was measured",
+        lead=_lead(rows),
+        sections=sections,
+        footer=f"Made by jostle {origin['jostle']}, {origin['time']}.",
+        data={"rows": [row.to_dict() for row in rows], "summaries": [read_summary(row.folder) for row in rows]},
+    )
+
+
+def _lead(rows: list[Row]) -> str:
+    if not rows:
+        return "There is no run of a study here yet."
+    found = ", ".join(f"{count} {status.lower()}" for status, count in counts(rows).items())
+    return f"{len(rows)} run{'s' if len(rows) > 1 else ''} of studies: {found}."
+
+
+def _board(rows: list[Row]) -> Section:
+    lines: list[list[Value | Cell]] = [
+        [row.name, row.claim, "; ".join(row.measured), row.verdict, row.scale, Cell(f"{row.minutes:.1f}", row.minutes)]
+        for row in rows
+    ]
+    return Section(
+        title="Scoreboard",
+        text=[
+            "A verdict comes from intervals alone: it agrees if the whole interval lies where the claim puts it, "
+            "disagrees if none of it does, and is undecided otherwise. The findings of a study share an error of 5 %. "
+            "The smoke scale only shows that a study runs: it decides nothing."
+        ],
+        table=Table(COLUMNS, lines, caption="One row for each run."),
+    )
+
+
+def _study(row: Row) -> Iterator[Section]:
+    """The section of a run, and one more for each figure after the first."""
+    summary = read_summary(row.folder)
+    title = f"{row.name} ({row.scale})"
+    if summary is None:
+        yield Section(title, [f"Claim: {row.claim}", f"This run is {row.verdict}."])
+        return
+    figures = list(_figures(row.folder, summary))
+    said = [f"{summary['title']}. Claim ({summary['source']}): {summary['claim']}", f"Verdict: {row.verdict}."]
+    first = figures[0] if figures else {}
+    text = [*said, *first.get("text", [])]
+    yield Section(title=title, **{**first, "text": text}, table=_findings(summary), notes=_notes(summary))
+    for number, figure in enumerate(figures[1:], start=2):
+        yield Section(title=f"{title}, figure {number}", **figure)
+
+
+def _figures(folder: Path, summary: Record) -> Iterator[dict[str, Any]]:
+    for figure in summary["figures"]:
+        path = folder / FIGURES / f"{figure['stem']}.svg"
+        found = path.read_text(encoding="utf-8").strip() if path.exists() else ""
+        if found.startswith("<svg"):
+            yield {"figure_svg": found, "caption": figure["caption"], "alt": figure["alt"]}
+        else:
+            yield {"text": [f"The figure {path.name} is missing; start the study again to draw it anew."]}
+
+
+def _findings(summary: Record) -> Table:
+    findings = [Finding.from_dict(finding) for finding in summary["findings"]]
+    rows = [
+        [
+            finding.statement,
+            finding.expected,
+            Cell(finding.measured, finding.value),
+            "exact" if finding.level is None else Cell(f"{finding.level:.4g}", finding.level),
+            finding.verdict.value + (" (beyond the paper)" if finding.is_beyond else ""),
+            finding.reason,
+        ]
+        for finding in findings
+    ]
+    columns = ["expectation", "expected", "measured", "level", "verdict", "why"]
+    return Table(columns, rows, caption="Findings, with intervals. What is beyond the paper is no part of the verdict.")
+
+
+def _notes(summary: Record) -> list[str]:
+    settings = " ".join(f"`{name}={value}`" for name, value in summary["settings"].items())
+    notes = [f"Differs from the paper: {sentence}" for sentence in summary["deviations"]]
+    if summary["modified"]:
+        changed = " ".join(f"`{name}={value}`" for name, value in summary["modified"].items())
+        notes.append(f"Modified: not the study's own settings, but {changed}.")
+    notes.append(f"Settings: {settings} `seeds={summary['seeds']}`; version {summary['version']} of the study.")
+    notes += [f"Warning: {warning}" for warning in summary["warnings"]]
+    for origin in summary["provenance"]:
+        parts = ", ".join(f"{name} {value}" for name, value in origin.items() if name != "time")
+        notes.append(f"Made with {parts}; started {origin.get('time', 'at an unknown time')}.")
+    return notes

@@ -1,0 +1,168 @@
+"""What a study is: one figure or table of a paper, from cells to records, figures and expectations.
+
+A study only says what to do; ``runner`` does it. To add one, write a file with a subclass of ``Study`` and
+``@register`` on it, and add its module to the list in ``catalogue``.
+"""
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Generic
+
+from jostle.errors import UsageError
+from jostle.progress import State
+from jostle.results import Record
+from jostle.specs import written
+from jostle.studies.records import Records
+from jostle.studies.settings import SCALES, AnySettings, Settings, plain
+from jostle.studies.verdict import Expectation
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_NAME = re.compile(r"[a-z0-9.]+(-[a-z0-9.]+)*/[a-z0-9.]+(-[a-z0-9.]+)*")
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One piece of work that is done and recorded as a whole, e.g. one network on one dataset from one seed.
+
+    Arguments:
+        key: readable, unique in the study, the same in every run.
+        values: what tells this cell from the others; numbers and text.
+    """
+
+    key: str
+    values: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, **values: Any) -> "Cell":
+        """The cell of these values, with a key made of them: text as it is, numbers with their name.
+
+        >>> Cell.of(model="transformer", n=10, std=0.5, seed=0).key
+        'transformer/n=10/std=0.5/seed=0'
+        """
+        return cls("/".join(_part(name, value) for name, value in values.items()), values)
+
+
+@dataclass(frozen=True)
+class Context:
+    """What surrounds the work on one cell.
+
+    Arguments:
+        folder: an existing folder of the cell's own, for checkpoints. It outlives a kill; it is removed once the
+            cell is recorded, unless the study keeps it.
+        report: told how far the cell is.
+        data: where datasets are, None for the usual places.
+        device: where networks run.
+    """
+
+    folder: Path
+    report: Callable[[State], None]
+    data: Path | None = None
+    device: str = "cpu"
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """One figure of a study.
+
+    Arguments:
+        stem: name of its file without the ending.
+        figure: from ``jostle.figures``.
+        caption: what it shows.
+        alt: what there is to see, for people who cannot see it.
+    """
+
+    stem: str
+    figure: "Figure"
+    caption: str
+    alt: str
+
+
+class Study(ABC, Generic[AnySettings]):
+    """One figure or table of a paper: what is measured, at three scales, and what the paper leads one to expect.
+
+    A cell's record must depend on its values and the settings only. The runner helps: each cell starts with torch on
+    one thread, float32 by default, and global generators seeded by the cell's key.
+
+    Attributes:
+        name: ``paper/item``, e.g. ``2403.06925/figure-4``.
+        title: a heading.
+        claim: what the paper says, in one sentence.
+        source: where it says so.
+        version: raised whenever the numbers change.
+        scales: settings for ``smoke`` (seconds, nothing to download), ``small`` (minutes on two cores) and ``paper``.
+        deviations: in what this differs from the paper, a sentence each.
+        level: coverage of the intervals of all expectations together.
+        keeps_checkpoints: whether the folders of finished cells stay.
+    """
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    claim: ClassVar[str]
+    source: ClassVar[str]
+    version: ClassVar[int]
+    scales: ClassVar[Mapping[str, Settings]]
+    deviations: ClassVar[Sequence[str]] = ()
+    level: ClassVar[float] = 0.95
+    keeps_checkpoints: ClassVar[bool] = False
+
+    @abstractmethod
+    def cells(self, settings: AnySettings, seeds: Sequence[int]) -> list[Cell]:
+        """All cells, in the order in which they are started and reported; a further seed only adds cells."""
+
+    @abstractmethod
+    def measure(self, cell: Cell, settings: AnySettings, context: Context) -> Record:
+        """The record of one cell: plain numbers, text, lists and dicts."""
+
+    @abstractmethod
+    def figures(self, records: "Records[AnySettings]") -> list[Drawing]:
+        """The figures, from the records alone."""
+
+    @abstractmethod
+    def expectations(self, records: "Records[AnySettings]") -> list[Expectation]:
+        """What the paper leads one to expect of these records, by the functions of ``verdict``."""
+
+
+def _part(name: str, value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    return f"{name}={written(value) if isinstance(value, float) else value}"
+
+
+def check_declared(study: type[Study[Any]]) -> None:
+    """Raise if the class does not say all that a study must say about itself."""
+    label = f"study class {study.__qualname__}"
+    for attribute in ("name", "title", "claim", "source"):
+        text = getattr(study, attribute, None)
+        if not isinstance(text, str) or not text.strip():
+            raise UsageError(f"{label} has {attribute}={text!r}; expected text")
+    if not _NAME.fullmatch(study.name):
+        raise UsageError(
+            f"{label} has name={study.name!r}; expected paper/item in lower case, e.g. 2403.06925/figure-4"
+        )
+    version = getattr(study, "version", None)
+    if not isinstance(version, int) or isinstance(version, bool) or version < 1:
+        raise UsageError(f"{label} has version={version!r}; expected a whole number of at least 1")
+    if isinstance(study.deviations, str):
+        raise UsageError(f"{label} has one text as deviations; expected a list of sentences")
+    scales = getattr(study, "scales", {})
+    if set(scales) != set(SCALES) or not all(isinstance(settings, Settings) for settings in scales.values()):
+        raise UsageError(f"{label} has scales for {sorted(scales)}; expected Settings for {', '.join(SCALES)}")
+    for settings in scales.values():
+        plain(settings)
+
+
+def checked_cells(study: Study[Any], settings: Settings, seeds: Sequence[int]) -> list[Cell]:
+    """The cells of ``study``, after a look at their keys."""
+    cells = study.cells(settings, seeds)
+    keys = [cell.key for cell in cells]
+    repeated = sorted({key for key in keys if keys.count(key) > 1}) if len(set(keys)) < len(keys) else []
+    if repeated:
+        raise UsageError(f"study {study.name} has more than one cell with the key {repeated[0]!r}")
+    if not cells:
+        raise UsageError(f"study {study.name} has no cells under these settings")
+    return cells

@@ -1,0 +1,206 @@
+"""Verdicts from intervals and nothing else: what is expected, what was found, and whether the two agree.
+
+An ``Expectation`` knows how to judge itself at a level; ``decide`` chooses the level, because the findings of one
+study share the error of 1 - level between them (Bonferroni): with m findings that rest on intervals, each interval has
+level 1 - (1 - level) / m, and then all of them cover together with probability at least ``level``.
+"""
+
+import enum
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from jostle.errors import UsageError
+from jostle.studies.evidence import Measured, Values, paired, proportion
+
+
+class Verdict(enum.StrEnum):
+    """Whether what was found agrees with what was expected."""
+
+    AGREES = "AGREES"
+    DISAGREES = "DISAGREES"
+    UNDECIDED = "UNDECIDED"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One expectation, judged.
+
+    Arguments:
+        statement: what is expected, in a sentence.
+        expected: the same in symbols, e.g. ``< 0``.
+        verdict: whether it was found.
+        value, low, high: what was measured; None where there is no number or no end.
+        level: of the interval; None for what was computed exactly.
+        reason: why it is undecided, or what the verdict rests on.
+        is_beyond: whether it asks more than the paper says; then the study's verdict does not rest on it.
+    """
+
+    statement: str
+    expected: str
+    verdict: Verdict
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    level: float | None = None
+    reason: str = ""
+    is_beyond: bool = False
+
+    @property
+    def measured(self) -> str:
+        """Value and interval in a few characters, e.g. ``0.012 [0.01, 0.014]``."""
+        if self.value is None:
+            return "nothing"
+        if self.level is None:
+            return f"{self.value:.4g}"
+        low = "-∞" if self.low is None else f"{self.low:.4g}"
+        high = "∞" if self.high is None else f"{self.high:.4g}"
+        return f"{self.value:.4g} [{low}, {high}]"
+
+    def to_dict(self) -> dict[str, Any]:
+        """A plain dictionary, for JSON."""
+        return asdict(self) | {"verdict": self.verdict.value}
+
+    @classmethod
+    def from_dict(cls, record: dict[str, Any]) -> "Finding":
+        """The finding that ``to_dict`` wrote."""
+        return cls(**{**record, "verdict": Verdict(record["verdict"])})
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """Something a paper leads one to expect, with the evidence about it.
+
+    Arguments:
+        statement: in a sentence.
+        judge: the finding, if intervals have this level.
+        is_exact: rests on no interval, so it takes no share of the level.
+        is_beyond: asks more than the paper says; see ``beyond``.
+    """
+
+    statement: str
+    judge: Callable[[float], Finding]
+    is_exact: bool = False
+    is_beyond: bool = False
+
+
+def beyond(expectation: Expectation) -> Expectation:
+    """A question of our own that the paper does not answer: judged and shown, but no part of the study's verdict."""
+    return replace(expectation, is_beyond=True)
+
+
+def is_below(statement: str, measured: Measured, bound: float) -> Expectation:
+    """Expect measured < bound: agrees if the interval ends below it, disagrees if it starts at or above it."""
+    return _expect(statement, f"< {bound:g}", measured, lambda low, high: _sides(high < bound, low >= bound))
+
+
+def is_above(statement: str, measured: Measured, bound: float) -> Expectation:
+    """Expect measured > bound: agrees if the interval starts above it, disagrees if it ends at or below it."""
+    return _expect(statement, f"> {bound:g}", measured, lambda low, high: _sides(low > bound, high <= bound))
+
+
+def is_less(statement: str, first: Values, second: Values) -> Expectation:
+    """Expect first < second on average over seeds, by the paired difference first - second; needs three seeds.
+
+    Where each side has an interval of its own instead of seeds: ``is_below(statement, difference(a, b), 0)``.
+    """
+    return is_below(statement, paired(first, second), 0.0)
+
+
+def within(statement: str, measured: Measured, target: float, margin: float) -> Expectation:
+    """Expect abs(measured - target) <= margin: agrees if the whole interval lies there, disagrees if none of it does.
+
+    The margin says which difference does not matter; it belongs to the claim, not to the data.
+    """
+    if not (margin >= 0 and math.isfinite(margin)):
+        raise UsageError(f"margin={margin} of {statement!r} must be finite and not negative")
+    least, most = target - margin, target + margin
+    return _expect(
+        statement,
+        f"{target:g} ± {margin:g}",
+        measured,
+        lambda low, high: _sides(least <= low and high <= most, high < least or low > most),
+    )
+
+
+def holds_for_all(statement: str, violations: int, tested: int, *, exhaustive: bool = True) -> Expectation:
+    """Expect something of every case: one violation disagrees.
+
+    Without a violation it agrees if all cases there are were tested; a sample of them, however large, leaves it
+    undecided, and the finding says how rare violations must be.
+    """
+    if not 0 <= violations <= tested:
+        raise UsageError(f"{statement!r}: {violations} violations in {tested} cases cannot be")
+
+    def judge(level: float) -> Finding:
+        if tested == 0:
+            return Finding(statement, "0 violations", Verdict.UNDECIDED, reason="no case was tested")
+        if violations == 0 and not exhaustive:
+            low, high = proportion(0, tested).ends(level)
+            reason = f"no violation in a sample of {tested:,} cases; the interval is for the share of violations"
+            return Finding(statement, "0 violations", Verdict.UNDECIDED, 0.0, low, high, level, reason)
+        verdict = Verdict.DISAGREES if violations else Verdict.AGREES
+        reason = f"{violations:,} violations in {'all' if exhaustive else 'a sample of'} {tested:,} cases"
+        return Finding(statement, "0 violations", verdict, float(violations), reason=reason)
+
+    return Expectation(statement, judge, is_exact=True)
+
+
+def shared_level(count: int, level: float = 0.95) -> float:
+    """The level of each of ``count`` intervals that are to cover together with probability ``level``.
+
+    >>> round(shared_level(5), 4)
+    0.99
+    """
+    return 1 - (1 - level) / max(count, 1)
+
+
+def decide(
+    expectations: Sequence[Expectation], *, scale: str, level: float = 0.95, family: int | None = None
+) -> list[Finding]:
+    """Judge all expectations of a study.
+
+    Arguments:
+        expectations: what the study expects.
+        scale: at ``smoke`` nothing is decided, whatever the intervals say.
+        level: of all intervals together.
+        family: how many findings share the error; by default as many as rest on intervals.
+    """
+    count = sum(not expectation.is_exact for expectation in expectations) if family is None else family
+    each = shared_level(count, level)
+    findings = [replace(asked.judge(each), is_beyond=asked.is_beyond) for asked in expectations]
+    if scale != "smoke":
+        return findings
+    said = "smoke scale shows that it runs and decides nothing"
+    return [replace(finding, verdict=Verdict.UNDECIDED, reason=said) for finding in findings]
+
+
+def overall(findings: Sequence[Finding]) -> Verdict:
+    """One verdict for a study, from what the paper says: disagrees if any finding does, agrees if all do."""
+    verdicts = [finding.verdict for finding in findings if not finding.is_beyond]
+    if Verdict.DISAGREES in verdicts:
+        return Verdict.DISAGREES
+    return Verdict.AGREES if set(verdicts) == {Verdict.AGREES} else Verdict.UNDECIDED
+
+
+def _sides(agrees: bool, disagrees: bool) -> Verdict:
+    return Verdict.AGREES if agrees else Verdict.DISAGREES if disagrees else Verdict.UNDECIDED
+
+
+def _expect(statement: str, expected: str, measured: Measured, rule: Callable[[float, float], Verdict]) -> Expectation:
+    def judge(level: float) -> Finding:
+        low, high = measured.ends(level)
+        doubt = measured.doubt or _lacking(measured, level)
+        verdict = Verdict.UNDECIDED if doubt else rule(low, high)
+        stated = None if measured.is_exact else min(level, measured.most_level)
+        value, least, most = (number if math.isfinite(number) else None for number in (measured.value, low, high))
+        return Finding(statement, expected, verdict, value, least, most, stated, doubt or measured.method)
+
+    return Expectation(statement, judge, measured.is_exact)
+
+
+def _lacking(measured: Measured, level: float) -> str:
+    if level <= measured.most_level + 1e-12:
+        return ""
+    return f"its interval has level {measured.most_level:g}, {level:g} is needed among this many findings"

@@ -1,0 +1,220 @@
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from jostle.errors import UsageError
+from jostle.studies.evidence import difference, exact, interval, over_seeds, paired, proportion, recorded
+from jostle.studies.verdict import (
+    Finding,
+    Verdict,
+    beyond,
+    decide,
+    holds_for_all,
+    is_above,
+    is_below,
+    is_less,
+    overall,
+    shared_level,
+    within,
+)
+
+AGREES, DISAGREES, UNDECIDED = Verdict.AGREES, Verdict.DISAGREES, Verdict.UNDECIDED
+
+
+def judged(expectation, level=0.95):
+    return expectation.judge(level).verdict
+
+
+@pytest.mark.parametrize(
+    ("ends", "below", "above", "near"),
+    [
+        ((0.1, 0.2), AGREES, DISAGREES, DISAGREES),
+        ((0.8, 0.9), AGREES, DISAGREES, AGREES),
+        ((0.7, 0.9), AGREES, DISAGREES, UNDECIDED),
+        ((0.9, 1.1), UNDECIDED, UNDECIDED, AGREES),
+        ((0.5, 1.5), UNDECIDED, UNDECIDED, UNDECIDED),
+        ((1.1, 1.2), DISAGREES, AGREES, AGREES),
+        ((1.3, 1.4), DISAGREES, AGREES, DISAGREES),
+        ((1.0, 1.0), DISAGREES, DISAGREES, AGREES),  # exactly the bound is neither below nor above it
+        ((0.9, 1.0), UNDECIDED, DISAGREES, AGREES),
+        ((1.0, 1.1), DISAGREES, UNDECIDED, AGREES),
+        ((None, 0.5), AGREES, DISAGREES, DISAGREES),
+        ((None, None), UNDECIDED, UNDECIDED, UNDECIDED),
+    ],
+)
+def test_the_interval_decides(ends, below, above, near):
+    measured = interval(1.0, *ends, level=0.95)
+    assert judged(is_below("s", measured, 1.0)) == below
+    assert judged(is_above("s", measured, 1.0)) == above
+    assert judged(within("s", measured, target=1.0, margin=0.25)) == near
+
+
+def test_computed_numbers_decide_by_themselves():
+    finding = is_below("s", exact(0.5), 1.0).judge(0.95)
+    assert (finding.verdict, finding.level, finding.measured) == (AGREES, None, "0.5")
+    assert judged(within("s", exact(2.0), 1.0, 0.5)) == DISAGREES
+    with pytest.raises(UsageError, match="margin=-1"):
+        within("s", exact(2.0), 1.0, -1)
+
+
+@pytest.mark.parametrize(
+    ("violations", "tested", "exhaustive", "verdict", "reason"),
+    [
+        (0, 16, True, AGREES, "0 violations in all 16 cases"),
+        (1, 16, True, DISAGREES, "1 violations in all 16 cases"),
+        (1, 16, False, DISAGREES, "a sample of 16"),
+        (0, 1000, False, UNDECIDED, "no violation in a sample of 1,000 cases"),
+        (0, 0, True, UNDECIDED, "no case was tested"),
+    ],
+)
+def test_a_claim_about_all_cases(violations, tested, exhaustive, verdict, reason):
+    finding = holds_for_all("s", violations, tested, exhaustive=exhaustive).judge(0.95)
+    assert finding.verdict == verdict
+    assert reason in finding.reason
+    with pytest.raises(UsageError, match="5 violations in 3 cases cannot be"):
+        holds_for_all("s", 5, 3)
+
+
+def test_a_sample_without_violations_says_how_rare_they_are():
+    finding = holds_for_all("s", 0, 1000, exhaustive=False).judge(0.95)
+    assert finding.high == pytest.approx(1 - 0.025 ** (1 / 1000))
+
+
+def test_the_paired_interval_is_that_of_the_textbook():
+    first, second = [1.0, 2.5, 2.0, 3.0], [1.5, 2.0, 4.0, 5.5]
+    low, high = stats.ttest_rel(first, second).confidence_interval(0.9)
+    assert paired(first, second).ends(0.9) == pytest.approx((low, high))
+    shuffled = {seed: second[seed] for seed in (2, 0, 3, 1)}
+    assert paired(dict(enumerate(first)), shuffled).ends(0.9) == pytest.approx((low, high))
+    single = stats.ttest_1samp(first, 0).confidence_interval(0.95)
+    assert over_seeds(first).ends(0.95) == pytest.approx(tuple(single))
+
+
+def test_pairing_decides_what_separate_intervals_cannot():
+    seeds = np.array([0.0, 10.0, 20.0, 30.0])  # seeds differ much, the two in each seed by about 1
+    first, second = seeds + np.array([0.1, -0.1, 0.05, 0.0]), seeds + 1
+    assert judged(is_less("s", first, second)) == AGREES
+    assert judged(is_less("s", second, first)) == DISAGREES
+    assert judged(is_below("s", difference(over_seeds(first), over_seeds(second)), 0)) == UNDECIDED
+
+
+@pytest.mark.parametrize(
+    ("values", "reason"),
+    [
+        ([], "no values"),
+        ([1.0], "1 seed; at least 3 are needed"),
+        ([1.0, 1.1], "2 seeds; at least 3 are needed"),
+        ([0.3, 0.3, 0.3], "all 3 seeds give the same number"),
+        ([0.1 + 0.2, 0.3, 0.3], "all 3 seeds give the same number"),
+        ([1.0, math.nan, 2.0], "1 of 3 values are NaN or infinite"),
+        ([1.0, math.inf, -math.inf], "2 of 3 values are NaN or infinite"),
+    ],
+)
+def test_what_says_nothing_is_undecided_with_the_reason(values, reason):
+    finding = is_below("s", over_seeds(values), 100.0).judge(0.95)
+    assert finding.verdict == UNDECIDED
+    assert reason in finding.reason
+
+
+def test_nan_and_no_trials_are_undecided():
+    for measured in (exact(math.nan), interval(math.nan, 0.0, 1.0, 0.95), interval(0.5, math.nan, 1.0, 0.95)):
+        assert judged(is_below("s", measured, 100.0)) == UNDECIDED
+    assert is_below("s", proportion(0, 0), 1.0).judge(0.95).reason == "no trials"
+    assert is_below("s", exact(math.nan), 1.0).judge(0.95).measured == "nothing"
+
+
+def test_values_that_do_not_match_are_refused():
+    with pytest.raises(UsageError, match="not of the same seeds: 2 only on one side"):
+        paired({0: 1.0, 1: 2.0}, {0: 1.0, 1: 2.0, 2: 3.0})
+    with pytest.raises(UsageError, match="got 2 and 3"):
+        paired([1.0, 2.0], [1.0, 2.0, 3.0])
+    with pytest.raises(UsageError, match="must match"):
+        paired([1.0], {0: 1.0})
+
+
+def test_findings_share_the_error():
+    measured = over_seeds([1.0, 2.0, 3.0, 2.0])
+    findings = decide([is_below("s", measured, 9.0)] * 5 + [holds_for_all("a", 0, 4)], scale="small")
+    assert [finding.level for finding in findings] == [pytest.approx(0.99)] * 5 + [None]
+    assert (findings[0].low, findings[0].high) == pytest.approx(measured.ends(0.99))
+    assert decide([is_below("s", measured, 9.0)], scale="small", family=10)[0].level == pytest.approx(0.995)
+    assert shared_level(1) == pytest.approx(0.95)
+
+
+def test_an_interval_of_too_low_a_level_supports_nothing():
+    weak = is_below("s", recorded({"value": 0.5, "low": 0.4, "high": 0.6, "level": 0.95}), 1.0)
+    assert decide([weak], scale="small")[0].verdict == AGREES
+    finding = decide([weak, weak], scale="small")[0]
+    assert finding.verdict == UNDECIDED
+    assert finding.reason == "its interval has level 0.95, 0.975 is needed among this many findings"
+    strong = is_below("s", interval(0.5, 0.4, 0.6, level=shared_level(2)), 1.0)
+    assert [found.verdict for found in decide([strong, strong], scale="small")] == [AGREES, AGREES]
+
+
+def test_a_difference_of_two_intervals_halves_the_error():
+    first, second = proportion(5, 100), proportion(40, 100)
+    low, high = difference(first, second).ends(0.95)
+    a, b = first.ends(0.975), second.ends(0.975)
+    assert (low, high) == (a[0] - b[1], a[1] - b[0])
+    assert judged(is_below("s", difference(first, second), 0)) == AGREES
+    fixed = difference(interval(0.1, 0.0, 0.2, 0.975), interval(0.5, 0.4, 0.6, 0.975))
+    assert fixed.most_level == pytest.approx(0.95)
+    assert judged(is_below("s", fixed, 0)) == AGREES
+    assert judged(is_below("s", difference(interval(0.1, 0.0, 0.2, 0.95), second), 0)) == UNDECIDED
+    assert difference(first, exact(0.5)).ends(0.95) == pytest.approx(tuple(end - 0.5 for end in first.ends(0.95)))
+    assert difference(exact(1), exact(3)).is_exact
+
+
+def test_smoke_decides_nothing_and_says_so():
+    for expectation in (is_below("s", exact(0.0), 1.0), is_above("s", exact(0.0), 1.0), holds_for_all("s", 1, 2)):
+        [finding] = decide([expectation], scale="smoke")
+        assert finding.verdict == UNDECIDED
+        assert "smoke" in finding.reason
+
+
+def test_the_overall_verdict():
+    def of(*verdicts):
+        return overall([Finding("s", "e", verdict) for verdict in verdicts])
+
+    assert of(AGREES, AGREES) == AGREES
+    assert of(AGREES, UNDECIDED) == UNDECIDED
+    assert of(AGREES, UNDECIDED, DISAGREES) == DISAGREES
+    assert of() == UNDECIDED
+
+
+def test_a_question_beyond_the_paper_is_judged_and_decides_nothing():
+    paper, ours = holds_for_all("theirs", 0, 4), beyond(holds_for_all("ours", 1, 4))
+    findings = decide([paper, ours], scale="small")
+    assert [finding.verdict for finding in findings] == [AGREES, DISAGREES]
+    assert [finding.is_beyond for finding in findings] == [False, True]
+    assert overall(findings) == AGREES
+    assert overall(decide([ours], scale="small")) == UNDECIDED
+    assert Finding.from_dict(findings[1].to_dict()).is_beyond
+    pair = [is_below("s", over_seeds([1.0, 2.0, 3.0]), 9.0)] * 2
+    assert decide([pair[0], beyond(pair[1])], scale="small")[0].level == pytest.approx(0.975)  # it shares the error
+
+
+def test_findings_survive_json_and_show_open_ends():
+    finding = is_below("s", interval(0.5, None, 0.75, 0.95), 1.0).judge(0.95)
+    assert Finding.from_dict(finding.to_dict()) == finding
+    assert finding.measured == "0.5 [-∞, 0.75]"
+    assert finding.to_dict()["verdict"] == "AGREES"
+
+
+@pytest.mark.parametrize("seeds", [3, 5])
+def test_equal_networks_are_told_apart_no_more_often_than_stated(seeds):
+    """Both sides of a paired comparison without a difference: 5 % of verdicts, 4 standard errors, three findings."""
+    generator, runs, family = np.random.default_rng(20240601), 1200, 3
+    shared = generator.normal(size=(runs, family, seeds)) * 10  # what a seed does to both
+    first, second = (shared + generator.normal(size=shared.shape) for _ in range(2))
+    decided = np.array(
+        [
+            [finding.verdict != UNDECIDED for finding in decide([is_less("s", *pair) for pair in rows], scale="small")]
+            for rows in (list(zip(first[run], second[run], strict=True)) for run in range(runs))
+        ]
+    )
+    any_rate, single_rate = decided.any(axis=1).mean(), decided.mean()
+    assert any_rate <= 0.05 + 4 * math.sqrt(0.05 * 0.95 / runs)
+    assert abs(single_rate - 0.05 / family) <= 4 * math.sqrt(0.05 / family / (runs * family))
