@@ -45,7 +45,9 @@ def test_the_profile_is_an_estimate_of_shares():
     shares, low, high = b.sensitivity_profile
     assert shares.sum() == pytest.approx(1)
     assert np.all(np.abs(shares - exact.sensitivity_profile / 2**11) <= 2.1 * (high - low) / 2)
-    assert b.disagreement(0.9).value == pytest.approx(exact.disagreement(0.9), abs=0.03)
+    r = b.disagreement(0.9)
+    assert r.low < r.value < r.high
+    assert r.value == pytest.approx(exact.disagreement(0.9), abs=0.03)
     with pytest.raises(UsageError, match="output='sign'"):
         analyse(real, 30).sensitivity_profile  # noqa: B018
 
@@ -60,6 +62,13 @@ def test_the_known_answers_of_large_cubes():
     mean = analyse(lambda x: x.mean(axis=1), 40, samples=50)
     assert mean.total_sensitivity.value == pytest.approx(1 / 40, rel=1e-12)
     assert "estimated from 50 random inputs" in str(mean)
+
+
+def test_a_sample_of_a_constant_does_not_prove_that_it_is_one():
+    b = analyse(lambda x: np.ones(len(x)), 40, samples=50)
+    assert (b.mean.value, b.mean.high, b.sensitivity.value, b.sensitivity.low) == (1, 1, 0, 0)
+    assert 0.8 < b.mean.low < 0.9  # 2 * 0.05^(1/50) - 1 at one side's 0.025
+    assert b.sensitivity.high > 0.01
 
 
 def test_the_cost_is_a_point_and_its_neighbours():
