@@ -158,7 +158,17 @@ def test_list_names_everything(capsys):
     code, out, _ = run(capsys, "list", "--json")
     found = json.loads(out)
     assert code == 0
-    assert set(found) == {"models", "datasets", "tokens", "perturbations", "responses", "plans"}
+    assert set(found) == {
+        "models",
+        "datasets",
+        "tokens",
+        "perturbations",
+        "responses",
+        "plans",
+        "functions",
+        "networks",
+        "studies",
+    }
     assert "gaussian-noise" in found["perturbations"]
     assert all(text for things in found.values() for text in things.values())
     code, out, _ = run(capsys, "list", "models")
@@ -171,7 +181,7 @@ def test_list_names_everything(capsys):
     [
         (
             ("measure", "--model", "zoo:vit-smpl", "--data", "inputs.npy", "--tokens", "rows"),
-            "did you mean vit-simple?",
+            "did you mean vit-simple",
         ),
         (("measure", "--model", "resnet", "--data", "inputs.npy", "--tokens", "rows"), "must start with zoo: or py:"),
         (("measure", "--model", "py:nowhere:make", "--data", "inputs.npy", "--tokens", "rows"), "cannot be imported"),
@@ -183,7 +193,7 @@ def test_list_names_everything(capsys):
         ),
         (("measure", *basic(tokens="patches:4")), "expected (channels, height, width)"),
         (("measure", *basic(data="nothing.npy")), "the file does not exist"),
-        (("measure", *basic(data="mnist")), "unknown dataset 'mnist'; did you mean mnist-5000?"),
+        (("measure", *basic(data="mnst")), "unknown dataset 'mnst'; did you mean mnist"),
         (("measure", *basic(), "--perturbation", "gaussian-noise:-1"), "std=-1"),
         (("measure", *basic(), "--half-width", "0"), "half_width=0.0 of Until must be"),
         (("measure", *basic(), "--half-width", "-1"), "half_width=-1.0 of Until must be"),

@@ -17,9 +17,8 @@ from jostle.registry import Registry, unknown_name
 
 __all__ = ["MODELS", "create", "names", "register"]
 
-MODELS = Registry[Callable[..., nn.Module]](
-    "model", modules=["jostle.models.vit", "jostle.models.convmixer", "jostle.models.mlp", "jostle.models.cnn"]
-)
+FAMILIES = ["vit", "vit_small", "resnet", "densenet", "convmixer", "convnext", "mlp", "mixer", "cnn", "ssm"]
+MODELS = Registry[Callable[..., nn.Module]]("model", modules=[f"jostle.models.{family}" for family in FAMILIES])
 names = MODELS.names
 register = MODELS.register
 

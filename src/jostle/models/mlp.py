@@ -5,9 +5,8 @@ from itertools import pairwise
 
 from torch import Tensor, nn
 
-from jostle.errors import UsageError
 from jostle.models import register
-from jostle.models.sizes import check_choice, check_images, check_positive
+from jostle.models.sizes import check_choice, check_images, check_positive, check_several
 
 ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {
     "leaky-relu": nn.LeakyReLU,
@@ -43,10 +42,7 @@ class MLP(nn.Module):
         super().__init__()
         check_positive(image_size=image_size, channels=channels, classes=classes)
         check_choice("activation", activation, ACTIVATIONS)
-        if not isinstance(hidden, tuple | list) or not hidden:
-            raise UsageError(f"hidden must be the widths of the hidden layers, e.g. (512, 128), got {hidden!r}")
-        for width in hidden:
-            check_positive(hidden=width)
+        check_several("hidden", hidden, "the widths of the hidden layers, e.g. (512, 128)")
         self.image_size, self.channels = image_size, channels
         widths = [channels * image_size**2, *hidden]
         layers: list[nn.Module] = []

@@ -1,0 +1,166 @@
+"""The vision transformer for small datasets: Lee, Lee and Song 2021 (2112.13492).
+
+Two changes to the ViT of Dosovitskiy et al. (2010.11929): a token is made from its patch in the image and in four
+shifted copies of it (shifted patch tokenisation), and no token attends to itself, at a learned temperature (locality
+self-attention).
+"""
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from jostle.models import register
+from jostle.models.sizes import check_choice, check_images, check_patches, check_positive, check_share
+from jostle.models.vit import ATTENTIONS, cut_patches
+
+
+@register("vit-small")
+class SmallVisionTransformer(nn.Module):
+    """Shifted patches -> tokens, a class token, learned positions -> ``depth`` blocks -> class token -> logits.
+
+    At the default sizes it is paper 1's (2403.06925) ViT-small for CIFAR-10: 4,482,482 parameters. Weights start from
+    torch's defaults, the class token and the positions from N(0, 1), as in that paper. A token sees ``shift`` pixels
+    beyond its patch, so a change of one patch reaches the tokens of its neighbours too.
+
+    Differs: Lee et al. shift by half a patch along the diagonals and learn a temperature for each head; paper 1's
+    network, and so this one, shifts along the rows and columns by one pixel and has one temperature for each block.
+
+    Arguments:
+        image_size: height and width; a multiple of ``patch_size``.
+        channels: colours of the image.
+        classes: logits; 1 for a binary task with a single logit.
+        patch_size: height and width of a patch; there are (image_size / patch_size)^2 + 1 tokens.
+        shift: pixels by which the four copies are moved.
+        dim: width of a token.
+        depth: number of blocks.
+        heads: attention heads in each block.
+        dim_head: width of a head; need not be dim / heads.
+        mlp_dim: hidden width of the MLP in each block.
+        dropout: share of attention weights and of MLP and attention outputs set to 0 in training.
+        embedding_dropout: the same for the tokens that enter the first block.
+        attention: ``softmax``, ``relu`` or ``linear``; see ``LocalityAttention``.
+    """
+
+    def __init__(
+        self,
+        *,
+        image_size: int = 32,
+        channels: int = 3,
+        classes: int = 10,
+        patch_size: int = 4,
+        shift: int = 1,
+        dim: int = 64,
+        depth: int = 8,
+        heads: int = 32,
+        dim_head: int = 64,
+        mlp_dim: int = 256,
+        dropout: float = 0.1,
+        embedding_dropout: float = 0.1,
+        attention: str = "softmax",
+    ) -> None:
+        super().__init__()
+        check_positive(image_size=image_size, channels=channels, classes=classes, patch_size=patch_size, shift=shift)
+        check_positive(dim=dim, depth=depth, heads=heads, dim_head=dim_head, mlp_dim=mlp_dim)
+        check_share(dropout=dropout, embedding_dropout=embedding_dropout)
+        check_patches(image_size, patch_size)
+        self.image_size, self.channels, self.patch_size, self.shift = image_size, channels, patch_size, shift
+        patch_dim = 5 * channels * patch_size**2
+        self.embed = nn.Sequential(nn.LayerNorm(patch_dim), nn.Linear(patch_dim, dim))
+        self.class_token = nn.Parameter(torch.randn(1, 1, dim))
+        self.positions = nn.Parameter(torch.randn((image_size // patch_size) ** 2 + 1, dim))
+        self.drop = nn.Dropout(embedding_dropout)
+        self.blocks = nn.Sequential(*(Block(dim, heads, dim_head, mlp_dim, dropout, attention) for _ in range(depth)))
+        self.norm = nn.LayerNorm(dim)
+        self.classifier = nn.Linear(dim, classes)
+
+    def features(self, images: Tensor) -> Tensor:
+        """The class token of the last layer, (batch, dim)."""
+        check_images(images, self.channels, self.image_size)
+        patches = cut_patches(with_shifts(images, self.shift), self.patch_size)  # (batch, tokens - 1, patch_dim)
+        tokens = torch.cat([self.class_token.expand(len(images), -1, -1), self.embed(patches)], dim=1)
+        tokens = self.blocks(self.drop(tokens + self.positions))  # (batch, tokens, dim)
+        summary: Tensor = self.norm(tokens[:, 0])  # (batch, dim)
+        return summary
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Images to logits, (batch, channels, image_size, image_size) -> (batch, classes)."""
+        logits: Tensor = self.classifier(self.features(images))
+        return logits
+
+    def extra_repr(self) -> str:
+        """The sizes that no layer below shows."""
+        return f"image_size={self.image_size}, patch_size={self.patch_size}, shift={self.shift}"
+
+
+def with_shifts(images: Tensor, shift: int) -> Tensor:
+    """The images and their copies moved right, left, down and up, (batch, C, H, W) -> (batch, 5 C, H, W).
+
+    Pixels that move out are lost; zeros move in.
+
+    >>> with_shifts(torch.tensor([[[[1, 2], [3, 4]]]]), 1)[0].tolist()
+    [[[1, 2], [3, 4]], [[0, 1], [0, 3]], [[2, 0], [4, 0]], [[0, 0], [1, 2]], [[3, 4], [0, 0]]]
+    """
+    height, width = images.shape[-2:]
+    padded = nn.functional.pad(images, (shift, shift, shift, shift))
+    corners = ((shift, shift), (shift, 0), (shift, 2 * shift), (0, shift), (2 * shift, shift))
+    return torch.cat([padded[..., top : top + height, left : left + width] for top, left in corners], dim=1)
+
+
+class Block(nn.Module):
+    """Pre-norm block: x + attention(norm(x)), then x + mlp(norm(x)); tokens in, tokens out."""
+
+    def __init__(self, dim: int, heads: int, dim_head: int, mlp_dim: int, dropout: float, attention: str) -> None:
+        super().__init__()
+        self.attention = nn.Sequential(nn.LayerNorm(dim), LocalityAttention(dim, heads, dim_head, dropout, attention))
+        widen, narrow = nn.Linear(dim, mlp_dim), nn.Linear(mlp_dim, dim)
+        self.mlp = nn.Sequential(nn.LayerNorm(dim), widen, nn.GELU(), nn.Dropout(dropout), narrow, nn.Dropout(dropout))
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """One block, (batch, tokens, dim) -> (batch, tokens, dim)."""
+        tokens = tokens + self.attention(tokens)
+        mixed: Tensor = tokens + self.mlp(tokens)
+        return mixed
+
+
+class LocalityAttention(nn.Module):
+    """Multi-head attention to all other tokens, A v with A made from the scores s = exp(log_temperature) q k^T.
+
+    ``softmax``: A = softmax(s), taken over the other tokens only. ``relu`` and ``linear``: A = relu(s) / others and
+    A = s / others with zeros on the diagonal, where others = tokens - 1. The temperature starts at 1 / sqrt(dim_head).
+    """
+
+    def __init__(self, dim: int, heads: int, dim_head: int, dropout: float, kind: str = "softmax") -> None:
+        super().__init__()
+        check_choice("attention", kind, ATTENTIONS)
+        self.heads, self.dim_head, self.kind, self.dropout = heads, dim_head, kind, dropout
+        self.log_temperature = nn.Parameter(torch.tensor(-0.5 * math.log(dim_head)))
+        self.to_qkv = nn.Linear(dim, 3 * heads * dim_head, bias=False)
+        self.to_out = nn.Sequential(nn.Linear(heads * dim_head, dim), nn.Dropout(dropout))
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """Every token looks at every other token, (batch, tokens, dim) -> (batch, tokens, dim)."""
+        batch, num_tokens, _ = tokens.shape
+        qkv = self.to_qkv(tokens).reshape(batch, num_tokens, 3, self.heads, self.dim_head)
+        q, k, v = qkv.permute(2, 0, 3, 1, 4).unbind(0)  # each (batch, heads, tokens, dim_head)
+        mixed = self.mix(q, k, v)  # (batch, heads, tokens, dim_head)
+        joined: Tensor = self.to_out(mixed.transpose(1, 2).reshape(batch, num_tokens, -1))  # (batch, tokens, dim)
+        return joined
+
+    def mix(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        """A v for queries, keys and values of shape (batch, heads, tokens, dim_head)."""
+        itself = torch.eye(k.shape[-2], dtype=torch.bool, device=k.device)  # (tokens, tokens)
+        dropout = self.dropout if self.training else 0.0
+        scaled = q * self.log_temperature.exp()  # Here and not as scale=, which takes no tensor and so no gradient.
+        if self.kind == "softmax":
+            return nn.functional.scaled_dot_product_attention(
+                scaled, k, v, attn_mask=~itself, dropout_p=dropout, scale=1.0
+            )
+        scores = scaled @ k.mT  # (batch, heads, tokens, tokens)
+        weights = torch.relu(scores) if self.kind == "relu" else scores
+        weights = weights.masked_fill(itself, 0.0) / (k.shape[-2] - 1)
+        return nn.functional.dropout(weights, dropout).matmul(v)
+
+    def extra_repr(self) -> str:
+        """What the shapes of the weights do not show."""
+        return f"heads={self.heads}, dim_head={self.dim_head}, kind={self.kind!r}, dropout={self.dropout}"
