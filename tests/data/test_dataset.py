@@ -51,3 +51,33 @@ def test_labels_out_of_range(labels):
 def test_no_examples():
     with pytest.raises(UsageError, match="holds no examples"):
         Dataset("points", torch.zeros(0, 1), torch.zeros(0, dtype=torch.int64), classes=2)
+
+
+def test_subset_without_choice_shares_memory():
+    points = three_points()
+    assert points.subset(2).inputs.data_ptr() == points.inputs.data_ptr()
+
+
+def test_subset_by_seed_and_class_keeps_inputs_and_labels_together():
+    values = torch.arange(40)
+    many = Dataset("many", values[:, None].double(), values % 4, classes=4, note="made up")
+    subset = many.subset(20, seed=1, balanced=True)
+    assert subset.labels.bincount().tolist() == [5] * 4
+    assert (subset.inputs[:, 0] % 4).tolist() == subset.labels.tolist()
+    assert subset.inputs[:, 0].tolist() != sorted(subset.inputs[:, 0].tolist())
+    assert subset.note == "made up"
+
+
+def test_relabelled_merges_classes_and_keeps_the_rest():
+    digits = Dataset("digits", torch.arange(10.0)[:, None], torch.arange(10), classes=10, split="test", note="n")
+    binary = digits.relabelled([0] * 5 + [1] * 5, "digits-binary")
+    assert binary.labels.tolist() == [0] * 5 + [1] * 5
+    assert (binary.name, binary.classes, binary.split, binary.note) == ("digits-binary", 2, "test", "n")
+    assert binary.labels.dtype == torch.int64
+    assert binary.inputs is digits.inputs
+
+
+@pytest.mark.parametrize("new", [[0, 1, 1], [0], [0, -1], [0, 0.5], [0, "1"]])
+def test_relabelled_with_other_than_one_number_a_class(new):
+    with pytest.raises(UsageError, match="for each of the 2 classes of 'points'"):
+        three_points().relabelled(new, "other")

@@ -1,23 +1,48 @@
 """``jostle.data.load``, over every registered dataset."""
 
+import os
+
 import pytest
 import torch
 
 from jostle import data
+from jostle.data import DATASETS, FileDataset
+from jostle.data.places import locate, places
 from jostle.errors import UsageError
+
+FOLDER = os.environ.get("JOSTLE_DATA")
 
 
 @pytest.mark.parametrize("split", ["train", "test"])
 @pytest.mark.parametrize("name", data.names())
-def test_contract(name, split):
-    dataset = data.load(name, split)
-    again = data.load(name, split, limit=7)
+def test_contract(name, split, monkeypatch):
+    if isinstance(DATASETS.get(name), FileDataset):
+        if FOLDER:
+            monkeypatch.setenv("JOSTLE_DATA", FOLDER)
+        if locate(DATASETS.get(name), split, places()) is None:
+            pytest.skip(f"{name}'s official files are not there")
+    dataset = data.load(name, split, download=False)
+    again = data.load(name, split, limit=7, download=False)
     assert (dataset.name, dataset.split) == (name, split)
+    assert dataset.inputs.dtype == torch.float32
     assert dataset.labels.dtype == torch.int64
     assert set(dataset.labels.tolist()) == set(range(dataset.classes))
     assert len(dataset.inputs) == len(dataset.labels)
     assert torch.equal(again.inputs, dataset.inputs[:7])
     assert torch.equal(again.labels, dataset.labels[:7])
+    assert again.note == dataset.note
+
+
+def test_seed_and_balanced_reach_a_dataset_of_a_package():
+    some = data.load("mnist-5000", limit=50, seed=1, balanced=True)
+    assert some.labels.bincount().tolist() == [5] * 10
+    assert not torch.equal(some.inputs, data.load("mnist-5000", limit=50, balanced=True).inputs)
+
+
+@pytest.mark.parametrize("name", ["mnist-5000", "mnist"])
+def test_bad_seed_is_said_before_files_are_looked_for(name):
+    with pytest.raises(UsageError, match="seed must be a whole number of at least 0, got -1"):
+        data.load(name, seed=-1)
 
 
 def test_unknown_name():

@@ -9,6 +9,7 @@ from rich.console import Console
 
 import jostle
 from jostle.cli.boolean import boolean
+from jostle.cli.data import data
 from jostle.cli.demo import demo
 from jostle.cli.listing import list_names
 from jostle.cli.measure import compare, measure
@@ -48,6 +49,7 @@ app.command(boolean)
 app.command(demo)
 app.command(run)
 app.command(report)
+app.command(data)
 app.command(list_names, name="list")
 
 

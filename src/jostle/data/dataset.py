@@ -1,9 +1,12 @@
 """What every dataset is: inputs, labels, and enough names to say in a record where they came from."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import torch
 from torch import Tensor
 
+from jostle.data.selection import Rows, choose
 from jostle.errors import UsageError
 
 SPLITS = ("train", "test")
@@ -24,6 +27,7 @@ class Dataset:
         labels: whole numbers from 0 to ``classes`` - 1, # (examples,) of int64.
         classes: how many classes there are, whether or not each of them occurs.
         split: which part it is, e.g. ``train``.
+        note: how it departs from the official split, e.g. that files were absent; empty if it does not.
     """
 
     name: str
@@ -31,6 +35,7 @@ class Dataset:
     labels: Tensor
     classes: int
     split: str = "train"
+    note: str = ""
 
     def __post_init__(self) -> None:
         if self.labels.ndim != 1 or self.labels.is_floating_point() or len(self.inputs) != len(self.labels):
@@ -48,8 +53,43 @@ class Dataset:
     def __len__(self) -> int:
         return len(self.labels)
 
-    def subset(self, n: int) -> "Dataset":
-        """The first ``n`` examples; the tensors share memory with this dataset's."""
-        if not 1 <= n <= len(self):
-            raise UsageError(f"cannot take {n} of the {len(self)} {self.split} examples of {self.name!r}")
-        return replace(self, inputs=self.inputs[:n], labels=self.labels[:n])
+    def subset(self, n: int | None = None, *, seed: int | None = None, balanced: bool = False) -> "Dataset":
+        """``n`` examples: the first, or a random choice by ``seed``, or as many of each class.
+
+        Without ``seed`` and ``balanced`` the tensors share memory with this dataset's.
+
+        Arguments:
+            n, seed, balanced: as ``limit``, ``seed`` and ``balanced`` of ``jostle.data.load``.
+        """
+        called = f"{self.split} examples of {self.name!r}"
+        labels = self.labels.detach().cpu().numpy()
+        return self.take(choose(labels, self.classes, n, seed=seed, balanced=balanced, called=called))
+
+    def take(self, rows: Rows) -> "Dataset":
+        """The examples in ``rows``, in that order."""
+        index = rows if isinstance(rows, slice) else torch.from_numpy(rows).to(self.labels.device)
+        return replace(self, inputs=self.inputs[index], labels=self.labels[index])
+
+    def relabelled(self, new_labels: Sequence[int], name: str) -> "Dataset":
+        """The same inputs with the classes renamed or merged.
+
+        Paper 1's binary MNIST (2403.06925, appendix A.1), digits below 5 against the others, is
+        ``load("mnist").relabelled([0] * 5 + [1] * 5, "mnist-binary")``.
+
+        >>> import torch
+        >>> points = Dataset("points", torch.zeros(4, 1), torch.tensor([0, 1, 2, 1]), classes=3)
+        >>> merged = points.relabelled([0, 1, 1], "merged")
+        >>> merged.labels.tolist(), merged.classes
+        ([0, 1, 1, 1], 2)
+
+        Arguments:
+            new_labels: for each of the present classes, the class it becomes, from 0.
+            name: what records call the result.
+        """
+        if len(new_labels) != self.classes or any(not isinstance(new, int) or new < 0 for new in new_labels):
+            raise UsageError(
+                f"new_labels={list(new_labels)!r} must give a whole number of at least 0 for each of the "
+                f"{self.classes} classes of {self.name!r}"
+            )
+        table = torch.tensor(new_labels, dtype=torch.int64, device=self.labels.device)
+        return replace(self, name=name, labels=table[self.labels.long()], classes=max(new_labels) + 1)

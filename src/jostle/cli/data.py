@@ -1,0 +1,92 @@
+"""``jostle data``: which datasets are there, and getting those that are not."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import App, Parameter
+from rich.console import Console
+from rich.table import Table
+
+if TYPE_CHECKING:
+    from jostle.data.inventory import DatasetState
+
+_HELP = """Datasets: what is there, and getting what is not.
+
+Files are looked for in --data DIR, in the folder that the environment
+variable JOSTLE_DATA names, and in the user's cache; see docs/data.md.
+"""
+
+data = App(name="data", help=_HELP, help_format="plaintext")
+
+
+@data.command
+def status(
+    *,
+    folder: Annotated[Path | None, Parameter(name="--data", help="Folder of datasets to look in first.")] = None,
+    as_json: Annotated[bool, Parameter(name="--json", negative="", show_default=False, help="Print JSON.")] = False,
+) -> None:
+    """Say for every dataset where it is, which files there are, and whether their checksums are right.
+
+    jostle data status
+    jostle data status --data ~/datasets --json
+    """
+    from jostle.data import status as find
+
+    found = find(folder)
+    if as_json:
+        print(json.dumps([dataset.to_dict() for dataset in found], indent=1))  # noqa: T201
+        return
+    table = Table("dataset", "state", "where", "files", "licence", box=None, padding=(0, 2))
+    for dataset in found:
+        table.add_row(dataset.name, dataset.state, dataset.folder or "-", _files(dataset), dataset.licence or "-")
+    Console(highlight=False, markup=False).print(table)
+
+
+@data.command
+def get(
+    name: Annotated[list[str], Parameter(help="Datasets: jostle list datasets.", negative="")],
+    /,
+    *,
+    folder: Annotated[Path | None, Parameter(name="--data", help="Folder to put it in, instead of the cache.")] = None,
+    as_json: Annotated[bool, Parameter(name="--json", negative="", show_default=False, help="Print JSON.")] = False,
+    quiet: Annotated[bool, Parameter(negative="", show_default=False, help="No progress.")] = False,
+) -> None:
+    """Download the official files of datasets and compare their checksums.
+
+    Files that are there already are left alone. Mind the licence of each:
+    jostle data status prints it.
+
+      jostle data get mnist fashion-mnist
+    """
+    from jostle.data import DATASETS, fetch
+
+    for one in name:
+        DATASETS.get(one)  # an unknown name is said before any work
+    results = []
+    for one in dict.fromkeys(name):
+        where, downloaded = fetch(one, folder, progress=not quiet)
+        results.append({"name": one, "folder": None if where is None else str(where), "downloaded": downloaded})
+        if not as_json:
+            print(_line(one, where, downloaded))  # noqa: T201
+    if as_json:
+        print(json.dumps(results, indent=1))  # noqa: T201
+
+
+def _files(dataset: "DatasetState") -> str:
+    """How many files are right, and the names of the others."""
+    if not dataset.files or dataset.state == "missing":
+        return dataset.note
+    right = sum(file.state == "ok" for file in dataset.files)
+    wrong = [f"{file.name} {file.problem}" for file in dataset.files if file.state == "wrong"]
+    missing = [file.name for file in dataset.files if file.state == "missing"]
+    parts = [f"{right} of {len(dataset.files)} ok", *(f"wrong: {text}" for text in wrong)]
+    return "; ".join([*parts, *([f"missing: {', '.join(missing)}"] if missing else [])])
+
+
+def _line(name: str, where: Path | None, downloaded: list[str]) -> str:
+    if where is None:
+        return f"{name}: comes with a Python package, which is installed"
+    if not downloaded:
+        return f"{name}: already complete in {where}"
+    return f"{name}: {', '.join(downloaded)} in {where}"

@@ -1,0 +1,83 @@
+"""What is there: for every dataset the folder it would be read from, its files, and whether they are as published."""
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from jostle.data.checksums import difference
+from jostle.data.dataset import SPLITS, Dataset
+from jostle.data.official import FileDataset, FoundFiles
+from jostle.data.places import Place, candidates, locate, places
+from jostle.errors import UsageError
+
+
+@dataclass(frozen=True)
+class FileState:
+    """One file: ``ok``, ``missing`` or ``wrong``, and for a wrong one in which way."""
+
+    name: str
+    state: str
+    problem: str = ""
+
+
+@dataclass(frozen=True)
+class DatasetState:
+    """One dataset and its files.
+
+    Arguments:
+        name: as registered.
+        folder: where its files were found; nothing if nowhere, or if it comes with a Python package.
+        files: the state of each; empty if it comes with a Python package.
+        licence: what the authors allow, or what to cite.
+        state: ``ok``, ``partial`` if some files are missing, ``missing`` if all are, ``wrong`` if any is.
+        note: what to do about it, if jostle knows.
+    """
+
+    name: str
+    folder: str | None
+    files: tuple[FileState, ...]
+    licence: str
+    state: str
+    note: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON values."""
+        return asdict(self) | {"files": [asdict(file) for file in self.files]}
+
+
+def describe(name: str, source: FileDataset | Callable[[str], Dataset], folder: str | Path | None) -> DatasetState:
+    """The state of the dataset registered as ``name``, with files looked for as ``jostle.data.load`` does."""
+    if isinstance(source, FileDataset):
+        return _of_files(source, places(folder))
+    try:
+        source("test")
+    except UsageError as error:
+        return DatasetState(name, None, (), "", "missing", str(error))
+    return DatasetState(name, None, (), "", "ok", "comes with a Python package; no files to get")
+
+
+def _of_files(dataset: FileDataset, where: list[Place]) -> DatasetState:
+    found = _best(dataset, where)
+    if found is None:
+        missing = tuple(FileState(file.name, "missing") for file in dataset.files)
+        return DatasetState(dataset.name, None, missing, dataset.licence, "missing", f"jostle data get {dataset.name}")
+    files = tuple(_of_file(dataset, file.name, found) for file in dataset.files)
+    states = {file.state for file in files}
+    state = "wrong" if "wrong" in states else "partial" if "missing" in states else "ok"
+    return DatasetState(dataset.name, str(found.folder), files, dataset.licence, state)
+
+
+def _best(dataset: FileDataset, where: list[Place]) -> FoundFiles | None:
+    """The folder that would be used for a split, or else one that holds the most files."""
+    used = [found for split in SPLITS if (found := locate(dataset, split, where)) is not None]
+    others = [found for place in where for found in candidates(dataset, place)]
+    return used[0] if used else max(others, key=lambda found: len(found.names), default=None)
+
+
+def _of_file(dataset: FileDataset, name: str, found: FoundFiles) -> FileState:
+    if name not in found.names:
+        return FileState(name, "missing")
+    file = dataset.file(name)
+    problem = difference(found.folder / name, file.size, file.sha256)
+    return FileState(name, "wrong" if problem else "ok", problem)
