@@ -5,7 +5,16 @@ import pytest
 from scipy import stats
 
 from jostle.errors import UsageError
-from jostle.studies.evidence import difference, exact, interval, over_seeds, paired, proportion, recorded
+from jostle.studies.evidence import (
+    difference,
+    exact,
+    interval,
+    over_seeds,
+    paired,
+    proportion,
+    recorded,
+    unpaired,
+)
 from jostle.studies.verdict import (
     Finding,
     Verdict,
@@ -218,3 +227,13 @@ def test_equal_networks_are_told_apart_no_more_often_than_stated(seeds):
     any_rate, single_rate = decided.any(axis=1).mean(), decided.mean()
     assert any_rate <= 0.05 + 4 * math.sqrt(0.05 * 0.95 / runs)
     assert abs(single_rate - 0.05 / family) <= 4 * math.sqrt(0.05 / family / (runs * family))
+
+
+def test_unpaired_is_welch():
+    draw = np.random.default_rng(3)
+    first, second = draw.normal(1, 2, 12).tolist(), draw.normal(0, 0.5, 30).tolist()
+    expected = stats.ttest_ind(first, second, equal_var=False).confidence_interval(0.98)
+    assert unpaired(first, second).ends(0.98) == pytest.approx((expected.low, expected.high))
+    assert "at least 3" in unpaired([1.0, 2.0], second).doubt
+    assert "NaN" in unpaired([1.0, 2.0, math.nan], second).doubt
+    assert "varies" in unpaired([1.0] * 4, [2.0] * 4).doubt

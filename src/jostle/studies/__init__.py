@@ -5,7 +5,17 @@ one, with ``work``, ``workers`` and ``folder``; ``evidence`` and ``verdict`` dec
 """
 
 from jostle.studies.catalogue import STUDIES, get, names, register
-from jostle.studies.evidence import Measured, difference, exact, interval, over_seeds, paired, proportion, recorded
+from jostle.studies.evidence import (
+    Measured,
+    difference,
+    exact,
+    interval,
+    over_seeds,
+    paired,
+    proportion,
+    recorded,
+    unpaired,
+)
 from jostle.studies.page import page
 from jostle.studies.records import Records
 from jostle.studies.runner import CellsFailedError, Result, run
@@ -65,5 +75,6 @@ __all__ = [
     "run",
     "scoreboard",
     "shared_level",
+    "unpaired",
     "within",
 ]

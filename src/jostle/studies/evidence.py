@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import special
 
 from jostle.errors import UsageError
 from jostle.intervals.fixed import Ends, clopper_pearson, student
@@ -106,6 +107,35 @@ def paired(first: Values, second: Values) -> Measured:
         raise UsageError(f"paired values must match one to one, got {len(first)} and {len(second)}")
     a, b = (np.asarray(part, dtype=np.float64) for part in (first, second))
     return _student(a - b, max(map(abs, [*first, *second]), default=0.0))
+
+
+def unpaired(first: Values, second: Values) -> Measured:
+    """The difference of the means of two independent samples, with Welch's interval.
+
+    mean_1 - mean_2 -+ t * sqrt(v_1 / n_1 + v_2 / n_2), with Satterthwaite's degrees of freedom; asymptotic in the
+    sizes of the samples, whose variances may differ.
+
+    >>> low, high = unpaired([1.0, 2.0, 3.0], [4.0, 6.0, 8.0]).ends(0.95)
+    >>> round(low, 3), round(high, 3)
+    (-8.155, 0.155)
+    """
+    samples = [np.asarray(list(v.values() if isinstance(v, Mapping) else v), dtype=np.float64) for v in (first, second)]
+    if min(map(len, samples)) < LEAST_SEEDS:
+        return _nothing(f"samples of {len(samples[0])} and {len(samples[1])}; at least {LEAST_SEEDS} are needed")
+    if not all(np.isfinite(sample).all() for sample in samples):
+        return _nothing("some values are NaN or infinite")
+    value = float(samples[0].mean() - samples[1].mean())
+    parts = [float(sample.var(ddof=1)) / len(sample) for sample in samples]
+    variance = sum(parts)
+    doubt = "" if variance > 0 else "neither sample varies, so how much its values differ is not known"
+    freedom = variance**2 / sum(p**2 / (len(s) - 1) for p, s in zip(parts, samples, strict=True)) if variance else 1.0
+
+    def ends(level: float) -> Ends:
+        reach = float(special.stdtrit(freedom, (1 + level) / 2)) * math.sqrt(variance)
+        return value - reach, value + reach
+
+    sizes = " and ".join(f"{len(sample):,}" for sample in samples)
+    return Measured(value, ends, doubt, method=f"Welch's t, samples of {sizes}")
 
 
 def difference(first: Measured, second: Measured) -> Measured:

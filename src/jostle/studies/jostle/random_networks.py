@@ -11,7 +11,7 @@ from jostle.figures import Series, curves
 from jostle.intervals import fixed
 from jostle.results import Record
 from jostle.studies.catalogue import register
-from jostle.studies.evidence import Measured, difference, exact, proportion
+from jostle.studies.evidence import over_seeds, proportion, unpaired
 from jostle.studies.records import Records
 from jostle.studies.settings import Settings
 from jostle.studies.study import Cell, Context, Drawing, Study
@@ -54,7 +54,7 @@ class Choices(Settings):
         architectures: by name.
     """
 
-    seeds: int = 3
+    seeds: int = 5
     count: int = 40
     n: int = 10
     width: int = 32
@@ -125,34 +125,32 @@ class RandomNetworks(Study[Choices]):
     def expectations(self, records: Records[Choices]) -> list[Expectation]:
         s = records.settings
         at: dict[str, Any] = {"depth": s.depth, "n": s.n}
-        published = (_mean(records, f"published {name}", n=s.n) for name in ("transformer", "lstm"))
-        found = [is_below("published sizes, U(-10, 10): S of transformers - S of LSTMs", difference(*published), 0.0)]
+        totals = [_values(records, f"published {name}", n=s.n) for name in ("transformer", "lstm")]
+        found = [is_below("published sizes, U(-10, 10): S of transformers - S of LSTMs", unpaired(*totals), 0.0)]
         for init in INITS:
-            gap = difference(*(_mean(records, name, init=init, **at) for name in ("transformer", "lstm")))
-            found.append(is_below(f"{init}: S of transformers - S of LSTMs, equal width", gap, 0.0))
-        for init in INITS:
-            zeros = _values(records, "transformer", "zero", "has_zero", init=init, **at)
+            zeros = _values(records, "transformer", field="has_zero", init=init, **at)
             share = proportion(int(sum(zeros)), len(zeros))
             found.append(is_above(f"{init}: share of transformers with an input of sensitivity 0", share, 0.95))
-        control = _values(records, CONTROL, "zero", "has_zero", n=s.n)
+        control = _values(records, CONTROL, field="has_zero", n=s.n)
         share = proportion(int(sum(control)), len(control))
         found.append(within("share of random functions with one, as in theory", share, _CONTROL_SHARE, 0.15))
-        return [*found, *(beyond(asked) for asked in self._balanced(records, at))]
+        return [*found, *(beyond(asked) for asked in self._further(records, at))]
 
-    def _balanced(self, records: Records[Choices], at: dict[str, Any]) -> list[Expectation]:
-        """Questions about functions that are not trivially insensitive: half of their values are 1."""
-        ours = _mean(records, "transformer", "median", init=_STANDARD, **at)
-        others = {
-            name: _mean(records, name, "median", init=_STANDARD, **at)
-            for name in records.settings.architectures
-            if name != "transformer"
-        }
-        others["random functions"] = exact(at["n"] / 2)
+    def _further(self, records: Records[Choices], at: dict[str, Any]) -> list[Expectation]:
+        """Equal widths, other initialisations, and functions that are not trivially insensitive."""
+        found = []
+        for init in INITS:
+            totals = [_values(records, name, init=init, **at) for name in ("transformer", "lstm")]
+            found.append(is_below(f"{init}, equal width: S of transformers - S of LSTMs", unpaired(*totals), 0.0))
+        ours = _values(records, "transformer", "median", init=_STANDARD, **at)
+        for name in records.settings.architectures[1:]:
+            other = _values(records, name, "median", init=_STANDARD, **at)
+            statement = f"{_STANDARD}, balanced at the median: S of transformers - S of {name}"
+            found.append(is_below(statement, unpaired(ours, other), 0.0))
+        gap = over_seeds([total - at["n"] / 2 for total in ours])
         return [
-            is_below(
-                f"{_STANDARD}, balanced at the median: S of transformers - S of {name}", difference(ours, other), 0.0
-            )
-            for name, other in others.items()
+            *found,
+            is_below(f"{_STANDARD}, balanced: S of transformers - n / 2, that of random functions", gap, 0.0),
         ]
 
 
@@ -178,21 +176,23 @@ def _drawn(values: Mapping[str, Any], settings: Choices, threshold: str) -> Reco
     }
 
 
-def _values(records: Records[Choices], architecture: str, threshold: str, field: str, **where: Any) -> list[float]:
+def _values(
+    records: Records[Choices],
+    architecture: str,
+    threshold: str = "zero",
+    field: str = "total_sensitivity",
+    **where: Any,
+) -> list[float]:
     """One number a network, of all ensembles of a kind."""
     part = records.where(architecture=architecture, **where)
     return [value for record in part.column(threshold) for value in record[field]]
 
 
-def _mean(records: Records[Choices], architecture: str, threshold: str = "zero", **where: Any) -> Measured:
-    """The mean total sensitivity over networks, with Gaffke's bound: independent values between 0 and n."""
-    values = _values(records, architecture, threshold, "total_sensitivity", **where)
-    bounds = (0.0, float(records.where(architecture=architecture, **where).distinct("n")[0]))
-
-    def ends(level: float) -> tuple[float, float]:
-        return fixed.bounded_mean(*fixed.histogram(values), level, bounds)
-
-    return Measured(float(np.mean(values)), ends, method=f"Gaffke's bound over {len(values)} networks")
+def _mean(records: Records[Choices], architecture: str, **where: Any) -> tuple[float, float, float]:
+    """The mean sensitivity S / n of balanced functions over networks, between the ends of Gaffke's 95 % interval."""
+    n = records.where(architecture=architecture, **where).distinct("n")[0]
+    values = [total / n for total in _values(records, architecture, "median", **where)]
+    return float(np.mean(values)), *fixed.bounded_mean(*fixed.histogram(values), 0.95)
 
 
 def _sweep(records: Records[Choices], swept: str, part: Records[Choices], axis: str) -> Drawing:
@@ -203,11 +203,8 @@ def _sweep(records: Records[Choices], swept: str, part: Records[Choices], axis: 
     for name in names:
         own = whole[name].where(architecture=name)
         sizes = sorted(own.distinct(swept))
-        means = [_mean(own, name, "median", **{swept: size}) for size in sizes]
-        bits = [own.where(**{swept: size}).distinct("n")[0] for size in sizes]
-        ends = [mean.ends(0.95) for mean in means]
-        parts = ([mean.value for mean in means], [low for low, _ in ends], [high for _, high in ends])
-        series.append(Series(name, sizes, *([v / n for v, n in zip(p, bits, strict=True)] for p in parts)))
+        means, lows, highs = zip(*(_mean(own, name, **{swept: size}) for size in sizes), strict=True)
+        series.append(Series(name, sizes, means, lows, highs))
     return Drawing(
         f"over-{swept}",
         curves(series, x_label=axis, y_label="sensitivity S / n of functions balanced at the median"),
