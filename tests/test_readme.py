@@ -1,6 +1,7 @@
 """What README and docs show must run, and what they link to must exist."""
 
 import re
+import runpy
 from pathlib import Path
 
 import pytest
@@ -51,3 +52,13 @@ def test_the_readme_names_the_two_commands_and_holds_the_record():
     assert "make test" in text
     assert "| ViT |" in text
     assert (ROOT / "docs" / "results" / "demo.jsonl").exists()
+
+
+def test_the_scoreboard_is_what_the_records_say():
+    tools = runpy.run_path(str(ROOT / "tools" / "scoreboard.py"))
+    rows = tools["scoreboard"](tools["STUDIES"])
+    shown = tools["MARKED"].search((ROOT / "README.md").read_text(encoding="utf-8"))
+    assert shown[0] == shown[1] + tools["table"](rows) + shown[2]
+    page = (ROOT / "docs" / "reproducing.md").read_text(encoding="utf-8")
+    assert page == tools["HEAD"] + tools["table"](rows) + "\n" + "\n".join(tools["details"](row) for row in rows)
+    assert {row.status for row in rows} <= {"AGREES", "DISAGREES", "UNDECIDED"}  # no run is unfinished or outdated
