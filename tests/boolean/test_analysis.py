@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from jostle.boolean import Analysis, analyse
+from jostle.boolean import Analysis, analyse, fourier, functions
 from jostle.errors import UsageError
 from tests.boolean import oracles_boolean as oracle
 
@@ -256,3 +256,67 @@ class TestWhatMayBeGiven:
 
         with pytest.raises(FailureError, match="tensors=True gives it torch tensors"):
             analyse(lambda x: x.prod(dim=1), 3)
+
+
+class TestWhatAReviewerTried:
+    def test_a_given_table_is_copied(self):
+        table = np.array([-1, -1, -1, 1], dtype=np.int8)
+        b = analyse(table)
+        table[:] = 1
+        assert b.coefficients.tolist() == [-0.5, 0.5, 0.5, 0.5]
+
+    def test_arrays_of_any_layout(self):
+        tables = np.asfortranarray(np.random.default_rng(0).normal(size=(3, 256)))
+        for one, row in zip(fourier.coefficients(tables), tables, strict=True):
+            assert np.array_equal(one, fourier.coefficients(np.array(row)))
+        assert np.allclose(fourier.values(np.asfortranarray(fourier.coefficients(tables))), tables)
+        strided = np.repeat(random_table(8), 2)[::2]
+        assert analyse(strided).fourier_weight.tolist() == analyse(strided.copy()).fourier_weight.tolist()
+        assert analyse(strided[::-1]).total_sensitivity == analyse(strided).total_sensitivity
+        with pytest.raises(ValueError, match="contiguous"):
+            fourier.transform(np.asfortranarray(np.ones((4, 4))))
+
+    def test_an_attribute_n_of_a_foreign_module_is_not_the_number_of_bits(self):
+        module = torch.nn.Linear(6, 1)
+        module.n = 64
+        assert analyse(module, 6, output="sign").n == 6
+        assert analyse(functions.majority(np.int64(5))).n == 5
+        with pytest.raises(UsageError, match="does not fit a function of 5 bits"):
+            analyse(functions.majority(5), 6)
+
+    @pytest.mark.parametrize(
+        ("f", "n", "message"),
+        [
+            (lambda x: None, 3, "answered with NoneType"),
+            (lambda x: ["a"] * len(x), 3, "answered with list"),
+            (functions.majority, 3, "n=a ndarray of majority must be a whole number"),
+            ([1, -1, 1, 1], "2", "n='2'"),
+            ([1, -1, 1, 1], 2.0, "n=2.0"),
+            ([1e200, -1e200], None, "squares overflow"),
+        ],
+    )
+    def test_one_line(self, f, n, message):
+        with pytest.raises(UsageError, match=message) as caught:
+            analyse(f, n)
+        assert "\n" not in str(caught.value)
+
+    def test_types_of_tables_and_answers(self):
+        assert analyse(torch.tensor([1.0, -1.0], dtype=torch.bfloat16)).is_boolean
+        assert analyse(torch.tensor([0.5, -1.0], requires_grad=True)).table.tolist() == [0.5, -1.0]
+        assert analyse(lambda x: x[:, 0].astype(np.longdouble), 3).is_boolean
+
+    def test_questions_about_a_set_or_a_rho(self):
+        b = analyse([-1, -1, -1, 1])
+        for subset in (0, [0.0], "a"):
+            with pytest.raises(UsageError, match="must list coordinates"):
+                b.coefficient(subset)
+        with pytest.raises(UsageError, match="twice"):
+            b.coefficient([0, 0])
+        with pytest.raises(UsageError, match="must be a number"):
+            b.noise_stability("a")
+        with pytest.raises(UsageError, match="one number here"):
+            b.proposition_3_2([0.5, 0.9])
+        with pytest.raises(UsageError, match="count=-1"):
+            b.largest_coefficients(-1)
+        assert set(b.to_dict([0.9999999, 1.0])["noise_stability"]) == {"0.9999999", "1"}
+        assert "1: 1e-18" in str(analyse(lambda x: 1e-9 * x[:, 0], 4))

@@ -267,3 +267,19 @@ class TestWrongUse:
     def test_logits_that_are_not_finite_are_an_error(self):
         with pytest.raises(UsageError, match=r"network 0 \(mlp, init='gaussian', scale=100\) has .* of 16 logits that"):
             random_networks("mlp", 4, 2, init="gaussian", scale=100, depth=20)
+
+
+def test_more_than_255_bits_do_not_overflow():
+    found = random_networks("mlp", n=300, count=1, inputs=4, threshold="median", seed=3, width=16)
+    assert found.max_sensitivity.max() <= 300
+    constant = Ensemble(300, found.signs, np.full((1, 4), 300, dtype=found.sensitivities.dtype), False)
+    assert constant.total_sensitivity.tolist() == [300]
+
+
+def test_numbers_of_numpy_and_wrong_ones():
+    assert random_functions(np.int64(3), np.int32(2)).n == 3
+    for options, message in (({"seed": None}, "seed=None"), ({"seed": 1.5}, "seed=1.5"), ({"n": 2.5}, "n=2.5")):
+        with pytest.raises(UsageError, match=message):
+            random_networks("mlp", **{"n": 3, "count": 1, **options})
+    with pytest.raises(UsageError, match="limit is 24"):
+        random_functions(40, 1)

@@ -115,3 +115,44 @@ def test_the_intervals_cover():
     allowed = (1 - level) + 4 * np.sqrt(level * (1 - level) / runs)
     assert (misses / runs <= allowed).all(), misses / runs
     assert (misses / runs > 0.01).any()  # a share of misses that says the test could fail
+
+
+def test_zeros_and_ones_are_an_error_here_too():
+    with pytest.raises(UsageError, match="values 0 and 1"):
+        analyse(lambda x: (x[:, 0] > 0).astype(int), 30, samples=50)
+    assert analyse(lambda x: (x[:, 0] > 0) * 1.0, 30, samples=50, output="values").is_boolean is False
+
+
+def test_a_function_may_write_into_its_argument():
+    def careless(x):
+        x[x < 0] = 0
+        return np.where(x.sum(axis=1) > x.shape[1] / 2, 1.0, -1.0)
+
+    expected = analyse(majority, 31, samples=100)
+    assert analyse(careless, 31, samples=100).pointwise.tolist() == expected.pointwise.tolist()
+    assert analyse(careless, 9).table.tolist() == analyse(majority, 9).table.tolist()
+
+
+def test_a_value_seen_only_at_a_neighbour_makes_a_function_real():
+    def rarely_large(x):
+        return np.where(x[:, :4].sum(axis=1) == 4, 41.0, 1.0)
+
+    exact = analyse(rarely_large, 6)
+    seeds = [seed for seed in range(30) if (uniform_points(30, 8, seed)[:, :4].sum(axis=1) < 4).all()]
+    found = [analyse(rarely_large, 30, samples=8, seed=seed) for seed in seeds]
+    assert any((b.pointwise > 0).any() for b in found)
+    for b in found:
+        assert b.is_boolean == (not (b.pointwise > 0).any())
+        if not b.is_boolean:
+            assert b.pointwise.max() == exact.pointwise.min() + 400 - exact.pointwise.min()
+
+
+def test_no_spread_in_a_sample_proves_nothing():
+    b = analyse(lambda x: 0.5 * x[:, 0] + 100.0 * (x[:, 1:13].sum(axis=1) == 12), 30, samples=50)
+    if np.ptp(b.pointwise) == 0:
+        assert (b.total_sensitivity.low, b.total_sensitivity.high) == (0, np.inf)
+        assert b.influences[2][1] == np.inf
+    assert analyse(lambda x: 1e-5 * x[:, 0], 30, samples=20).max_sensitivity_seen == pytest.approx(1e-10)
+    assert analyse(lambda x: 0 * x[:, 0] - 0.5, 30, samples=20).mean.high == np.inf
+    with pytest.raises(UsageError, match="too many to hold"):
+        analyse(majority, 10**6)

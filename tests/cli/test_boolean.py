@@ -77,7 +77,7 @@ def test_a_network_with_weights(capsys, folder):
     assert json.loads(run(capsys, *words, "--values")[1])["is_boolean"] is False
     assert json.loads(run(capsys, "boolean", "--model", "py:nets.py:two", "--n", 4, "--json")[1])["influences"][0] == 1
     tied = ("boolean", "--model", "py:nets.py:tied", "--n", 4)
-    assert "give tie=-1 or tie=1" in run(capsys, *tied)[2]
+    assert "give --tie -1 or --tie 1" in run(capsys, *tied)[2]
     assert run(capsys, *tied, "--tie", -1)[0] == 0
 
 

@@ -14,6 +14,8 @@ from jostle.errors import UsageError
 from jostle.estimates.settings import checked_level, checked_whole
 from jostle.progress import Progress
 
+_MOST = 1 << 28  # bits of all points together: two gigabytes
+
 Method = Literal["auto", "exact", "sampled"]
 
 
@@ -61,19 +63,23 @@ def analyse(
     """
     if method not in ("auto", "exact", "sampled"):
         raise UsageError(f"method={method!r} must be auto, exact or sampled")
+    checked_whole("samples", samples, least=2)
+    checked_whole("batch_size", batch_size, least=1)
+    checked_level(level)
+    checked_whole("seed", seed)
     if not callable(f):
         if method == "sampled":
             raise UsageError("method='sampled' needs a function; a table already says everything exactly")
         return Analysis.of(_table(f, n, output, tie))
     bits = _bits(f, n)
-    checked_whole("batch_size", batch_size, least=1)
+    if method != "exact" and bits > LARGEST and bits * samples > _MOST:
+        raise UsageError(f"{samples:,} samples of {bits:,} bits are too many to hold; take fewer samples or bits")
     evaluator = Evaluator(f, bits, output, tie, tensors)
     if method == "exact" and bits > LARGEST:
         raise UsageError(f"n={bits} is too large for method='exact', 2^n evaluations; the limit is {LARGEST}")
     if method == "exact" or (method == "auto" and bits <= LARGEST):
         return Analysis.of(table_of(evaluator, bits, batch_size))
-    checked_whole("samples", samples, least=2)
-    return sample(evaluator, bits, samples, checked_level(level), checked_whole("seed", seed), batch_size, progress)
+    return sample(evaluator, bits, samples, level, seed, batch_size, progress)
 
 
 def _table(values: Any, n: int | None, output: Output, tie: int | None) -> np.ndarray[Any, Any]:
@@ -81,17 +87,17 @@ def _table(values: Any, n: int | None, output: Output, tie: int | None) -> np.nd
         raise UsageError(f"f of type {type(values).__name__} is neither a function of bits nor a table of 2^n values")
     table = given_table(values, output, tie)
     found = len(table).bit_length() - 1
-    if n is not None and n != found:
+    if n is not None and checked_whole("n", n, least=1) != found:
         raise UsageError(f"n={n} does not fit a table of {len(table):,} values, which is for n={found}")
     return table
 
 
 def _bits(f: Callable[..., Any], n: int | None) -> int:
-    own = getattr(f, "n", None)
-    if n is None:
-        if not isinstance(own, int):
-            raise UsageError("n is missing: give the number of bits, analyse(f, n=10)")
-        n = own
-    if isinstance(own, int) and own != n:
+    """The number of bits: as given, or as a function or network of jostle's knows it."""
+    own = getattr(f, "n", None) if type(f).__module__.startswith("jostle.boolean") else None
+    if n is None and own is None:
+        raise UsageError("n is missing: give the number of bits, analyse(f, n=10)")
+    bits = checked_whole("n", n if n is not None else own, least=1)  # type: ignore[arg-type]
+    if own not in (None, bits):
         raise UsageError(f"n={n} does not fit a function of {own} bits")
-    return checked_whole("n", n, least=1)
+    return bits

@@ -10,15 +10,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from jostle.boolean import fourier, pointwise, stability
 from jostle.boolean.cube import dimension, subset_row
-from jostle.boolean.stability import Inequality
+from jostle.boolean.stability import RHOS, Inequality
 from jostle.errors import UsageError
+from jostle.specs import written
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Floats = NDArray[np.float64]
-
-_RHOS = (0.1, 0.5, 0.9)
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,10 +105,12 @@ class Analysis:
 
     def coefficient(self, subset: Iterable[int]) -> float:
         """fhat(U) for a set of coordinates counted from 0, e.g. ``b.coefficient([0, 2])``."""
-        return float(self.coefficients[subset_row(list(subset), self.n)])
+        return float(self.coefficients[subset_row(subset, self.n)])
 
     def largest_coefficients(self, count: int = 10) -> list[tuple[tuple[int, ...], float]]:
         """The ``count`` largest |fhat(U)| > 0, as (U, fhat(U)); among equals, small sets and first bits first."""
+        if count < 0:
+            raise UsageError(f"count={count} must be at least 0")
         sizes, rows = np.abs(self.coefficients), np.arange(len(self.table))
         chosen = np.lexsort((-rows, np.bitwise_count(rows), -sizes))[:count]
         found = ((tuple(i for i in range(self.n) if row >> (self.n - 1 - i) & 1), row) for row in chosen.tolist())
@@ -132,15 +133,15 @@ class Analysis:
 
     def proposition_3_2(self, rho: float) -> Inequality:
         """R_rho <= (1 - rho^(S_max^2)) / 2, with its slack: paper 1 (2403.06925), Proposition 3.2."""
-        bound = stability.disagreement_bound(self.max_sensitivity, rho)
-        return Inequality(f"disagreement at rho {rho:g} <= bound", self.disagreement(rho), bound)
+        bound = stability.disagreement_bound(self.max_sensitivity, _one(rho))
+        return Inequality(f"disagreement at rho {written(rho)} <= bound", self.disagreement(rho), bound)
 
     def average_bound(self, rho: float) -> Inequality:
         """R_rho <= Var (1 - rho^(S / Var)) / 2: the bound by the average sensitivity, never above Proposition 3.2's."""
-        bound = stability.average_bound(self.variance, self.total_sensitivity, rho)
-        return Inequality(f"disagreement at rho {rho:g} <= average bound", self.disagreement(rho), bound)
+        bound = stability.average_bound(self.variance, self.total_sensitivity, _one(rho))
+        return Inequality(f"disagreement at rho {written(rho)} <= average bound", self.disagreement(rho), bound)
 
-    def to_dict(self, rhos: Iterable[float] = _RHOS) -> dict[str, Any]:
+    def to_dict(self, rhos: Iterable[float] = RHOS) -> dict[str, Any]:
         """Plain numbers for JSON, all that do not grow as 2^n."""
         numbers: dict[str, Any] = {
             "kind": "jostle/boolean",
@@ -156,14 +157,14 @@ class Analysis:
             "degree": self.degree,
             "influences": self.influences.tolist(),
             "fourier_weight": self.fourier_weight.tolist(),
-            "noise_stability": {f"{rho:g}": self.noise_stability(rho) for rho in rhos},
+            "noise_stability": {written(rho): self.noise_stability(rho) for rho in rhos},
         }
         if self.is_boolean:
-            numbers["disagreement"] = {f"{rho:g}": self.disagreement(rho) for rho in rhos}
+            numbers["disagreement"] = {written(rho): self.disagreement(rho) for rho in rhos}
             numbers["sensitivity_profile"] = self.sensitivity_profile.tolist()
             numbers["huang"] = self.huang.to_dict()
-            numbers["average_bound"] = {f"{rho:g}": self.average_bound(rho).to_dict() for rho in rhos if rho >= 0}
-            numbers["proposition_3_2"] = {f"{rho:g}": self.proposition_3_2(rho).to_dict() for rho in rhos if rho >= 0}
+            numbers["average_bound"] = {written(rho): self.average_bound(rho).to_dict() for rho in rhos if rho >= 0}
+            numbers["proposition_3_2"] = {written(rho): self.proposition_3_2(rho).to_dict() for rho in rhos if rho >= 0}
         return numbers
 
     def __str__(self) -> str:
@@ -184,3 +185,9 @@ class Analysis:
                 f"the function takes values from {low:g} to {high:g}, not only -1 and 1: {why}; "
                 "analyse its predictions with output='sign'"
             )
+
+
+def _one(rho: float) -> float:
+    if np.ndim(rho):
+        raise UsageError(f"rho={rho!r} must be one number here; ask for each of several")
+    return rho

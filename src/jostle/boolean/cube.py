@@ -5,6 +5,8 @@ most significant bit of the row number, and a bit 1 stands for +1. Fourier coeff
 with "is in U" in place of "is +1". Everything else in this package relies on this order and on nothing else.
 """
 
+import operator
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -48,13 +50,19 @@ def degrees(n: int) -> NDArray[np.uint8]:
     return np.bitwise_count(np.arange(2**n, dtype=np.uint32))
 
 
-def subset_row(subset: tuple[int, ...] | list[int], n: int) -> int:
+def subset_row(subset: Iterable[int], n: int) -> int:
     """The row of a table of coefficients that belongs to a set of coordinates (counted from 0).
 
     >>> subset_row([0, 2], 3)
     5
     """
-    for coordinate in subset:
+    try:
+        chosen = [operator.index(coordinate) for coordinate in subset]
+    except TypeError:
+        raise UsageError(f"subset {subset!r} must list coordinates, whole numbers from 0 to {n - 1}") from None
+    for coordinate in chosen:
         if not 0 <= coordinate < n:
-            raise UsageError(f"subset {list(subset)} has the coordinate {coordinate}; expected 0 to {n - 1}")
-    return sum(1 << (n - 1 - coordinate) for coordinate in set(subset))
+            raise UsageError(f"subset {chosen} has the coordinate {coordinate}; expected 0 to {n - 1}")
+    if len(set(chosen)) < len(chosen):
+        raise UsageError(f"subset {chosen} names a coordinate twice")
+    return sum(1 << (n - 1 - coordinate) for coordinate in chosen)

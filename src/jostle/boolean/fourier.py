@@ -29,7 +29,7 @@ def coefficients(table: NDArray[Any]) -> Floats:
     >>> coefficients(np.array([1, -1, -1, 1])).tolist()  # parity of two bits
     [0.0, 0.0, 0.0, 1.0]
     """
-    transformed: Floats = np.array(table, dtype=np.float64)
+    transformed: Floats = np.array(table, dtype=np.float64, order="C")
     transform(transformed)
     transformed /= 2 ** dimension(transformed)
     return transformed
@@ -42,7 +42,9 @@ def values(coefficients: NDArray[Any]) -> Floats:
     [1.0, -1.0, -1.0, 1.0]
     """
     n = dimension(coefficients, "coefficients")
-    table = coefficients * np.where(degrees(n) % 2, -1.0, 1.0)  # the transform is its own inverse up to these signs
+    table = np.ascontiguousarray(
+        coefficients * np.where(degrees(n) % 2, -1.0, 1.0)
+    )  # the transform is its own inverse up to these signs
     transform(table)
     table *= np.where(degrees(n) % 2, -1.0, 1.0)
     return np.asarray(table, dtype=np.float64)
@@ -71,6 +73,8 @@ def weight_by_degree(table: NDArray[Any]) -> Floats:
 def transform(array: NDArray[Any]) -> None:
     """2^n fhat(U) for every U along the last axis of a contiguous array of floats, in place."""
     n = dimension(array)
+    if not array.flags.c_contiguous:  # reshaping it would make a copy, and the work would be lost
+        raise ValueError("transform works in place and needs a C-contiguous array")
     low = min(_LOW, n)
     matrix = _characters(low).astype(array.dtype)
     rows = array.reshape(-1, 2**low)
@@ -106,7 +110,7 @@ def _transformed_parts(table: NDArray[Any], n: int) -> Iterator[tuple[int, NDArr
     """2^n fhat in parts: (how many of the leading coordinates are in U, the part's transform)."""
     kind = np.float32 if table.dtype == np.int8 and n <= _EXACT else np.float64
     leading = 2 if n > _SPLIT else 0
-    blocks = table.reshape(2**leading, -1)
+    blocks = np.ascontiguousarray(table).reshape(2**leading, -1)
     for subset, signs in enumerate(_characters(leading).T):
         part = blocks[0] * kind(signs[0])
         for block, sign in zip(blocks[1:], signs[1:], strict=True):

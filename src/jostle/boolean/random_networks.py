@@ -6,6 +6,7 @@ functions" (weights U(-10, 10), all inputs up to 12 bits); the sensitivity profi
 paper 2 (2606.08768). Left on the line: ``networks``, ``pointwise``.
 """
 
+import operator
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -39,14 +40,15 @@ class Ensemble:
     """Functions f_1, ..., f_count from n bits to signs, and what is measured on each.
 
     Everything is a mean, a maximum or a count over the inputs at hand: all 2^n of them if ``is_exact``, otherwise
-    uniformly random ones, of which each function has its own. Then means are unbiased estimates (see
-    ``total_sensitivity_intervals``), while ``max_sensitivity`` and ``has_zero`` can only be too small and
-    ``is_constant`` too often true.
+    uniformly random ones, of which each function has its own. Then means estimate those over the cube
+    (see ``total_sensitivity_intervals``): without bias for the threshold ``zero``; with ``median`` the threshold is
+    taken from the same inputs, which makes few of them look too sensitive. ``max_sensitivity`` and ``has_zero`` can
+    only be too small and ``is_constant`` too often true.
 
     Arguments:
         n: how many bits.
         signs: f_j(x), (count, inputs) of -1 and 1, int8.
-        sensitivities: s(x, f_j), (count, inputs), uint8.
+        sensitivities: s(x, f_j), (count, inputs), uint8, or uint16 beyond 255 bits.
         is_exact: whether the inputs are the whole cube in table order.
         settings: how the functions were made.
 
@@ -57,7 +59,7 @@ class Ensemble:
 
     n: int
     signs: NDArray[np.int8] = field(repr=False)
-    sensitivities: NDArray[np.uint8] = field(repr=False)
+    sensitivities: NDArray[Any] = field(repr=False)
     is_exact: bool = True
     settings: dict[str, Any] = field(default_factory=dict)
 
@@ -197,6 +199,7 @@ def random_networks(
     >>> found.tables.shape, found.summary()["count"]
     ((3, 16), 3)
     """
+    n, count, seed = _whole(n=n), _whole(count=count), _whole(seed=seed)
     check_positive(n=n, count=count)
     initialisation.check_init(init, scale)
     check_choice("threshold", threshold, THRESHOLDS)
@@ -206,7 +209,7 @@ def random_networks(
         first = draw_network(name, n, 0, init=init, scale=scale, seed=seed, **sizes)
         batch = stacking.best_batch(first, 2**n if inputs is None else inputs * (n + 1), n)
     check_positive(batch=batch)
-    found: list[tuple[NDArray[np.int8], NDArray[np.uint8]]] = []
+    found: list[tuple[NDArray[np.int8], NDArray[Any]]] = []
     for start in range(0, count, batch):
         indices = range(start, min(start + batch, count))
         drawn = [draw_network(name, n, index, init=init, scale=scale, seed=seed, **sizes) for index in indices]
@@ -237,12 +240,24 @@ def random_functions(n: int, count: int, seed: int = 0) -> Ensemble:
     >>> float(random_functions(n=10, count=50).total_sensitivity.mean().round(1))
     5.0
     """
+    n, count, seed = _whole(n=n), _whole(count=count), _whole(seed=seed)
     check_positive(n=n, count=count)
+    if n > cube.LARGEST:
+        raise UsageError(f"n={n} has too many inputs for tables of random functions; the limit is {cube.LARGEST}")
     stream, none = Stream(seed, "random functions"), np.zeros(1)
     tables = np.empty((count, 2**n), dtype=np.int8)
     for index in range(count):
         tables[index] = np.where(stream.uniforms([index], none, none, size=2**n)[0] < 0.5, -1, 1)
     return Ensemble.of_tables(tables, {"name": "random function", "seed": seed})
+
+
+def _whole(**named: Any) -> int:
+    """One named whole number, also one of numpy's."""
+    ((name, value),) = named.items()
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise UsageError(f"{name}={value!r} must be a whole number") from None
 
 
 def _check_inputs(n: int, inputs: int | None) -> None:
@@ -266,7 +281,7 @@ def _points(n: int, indices: range, inputs: int | None, seed: int) -> Tensor:
 
 def _signs_and_sensitivities(
     logits: Tensor, n: int, threshold: str, inputs: int | None
-) -> tuple[NDArray[np.int8], NDArray[np.uint8]]:
+) -> tuple[NDArray[np.int8], NDArray[Any]]:
     """f(x) and s(x, f) at the inputs, from the logits at them, or at them and their neighbours: (networks, rows)."""
     values = logits.numpy()
     if inputs is not None:
@@ -282,7 +297,7 @@ def _signs_and_sensitivities(
     if inputs is None:
         return signs, pointwise.sensitivities(signs)
     changed = signs[:, :, 1:] != signs[:, :, :1]
-    return signs[:, :, 0], changed.sum(axis=2, dtype=np.uint8)
+    return signs[:, :, 0], changed.sum(axis=2, dtype=np.uint8 if n < 256 else np.uint16)
 
 
 def _check_finite(logits: Tensor, indices: range, settings: dict[str, Any]) -> None:

@@ -10,17 +10,21 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from jostle.boolean.cube import subset_row
-from jostle.boolean.stability import checked_rho
+from jostle.boolean.stability import RHOS, checked_rho
 from jostle.boolean.tables import Evaluator
 from jostle.errors import UsageError
 from jostle.estimates import Measurement, measure
+from jostle.estimates.estimate import plain
 from jostle.intervals import Interval, fixed
 from jostle.perturbations import SignFlip
 from jostle.progress import Progress
 from jostle.randomness import Stream
 from jostle.responses import Flip, Response, logits_of
 from jostle.sampling import Grid
+from jostle.specs import written
 from jostle.tokens import Coordinates
+
+_ROUNDING = 1e-12  # a spread no larger than this share of the numbers is one of rounding
 
 
 class _QuarterSquare(Response):
@@ -67,7 +71,8 @@ class SampledAnalysis:
 
     Arguments:
         n: the number of bits.
-        is_boolean: whether every value seen was -1 or 1.
+        is_boolean: whether every value seen, at the points and their neighbours, was -1 or 1. Values that were not
+            seen are taken to be so too: intervals of such a function assume it.
         measurement: ``jostle.measure`` of f at the points, every bit of each flipped once.
         values: (samples,) f at the points.
     """
@@ -93,7 +98,8 @@ class SampledAnalysis:
     def sensitivity(self) -> Sampled:
         """S(f) / n."""
         inside = self.measurement.population
-        return Sampled(self.measurement.value, inside.low, inside.high, inside.level, inside.method)
+        low, high = _opened(inside.low, inside.high, self.is_boolean)
+        return Sampled(self.measurement.value, float(low), float(high), inside.level, inside.method)
 
     @property
     def total_sensitivity(self) -> Sampled:
@@ -108,7 +114,8 @@ class SampledAnalysis:
     @property
     def max_sensitivity_seen(self) -> float:
         """The largest s(x, f) among the points: a lower bound of the maximum over the cube."""
-        return float(np.round(self.pointwise.max(), 9))
+        largest = float(self.pointwise.max())
+        return round(largest) if self.is_boolean else largest
 
     @property
     def sensitivity_profile(self) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
@@ -122,7 +129,7 @@ class SampledAnalysis:
     def influences(self) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
         """(values, low, high), each (n,): every coordinate with its own interval."""
         profile = self.measurement.profile
-        return profile.values, profile.low, profile.high
+        return profile.values, *_opened(profile.low, profile.high, self.is_boolean)
 
     @property
     def mean(self) -> Sampled:
@@ -155,11 +162,11 @@ class SampledAnalysis:
         q = self.noise_stability(rho, pairs)
         return Sampled((1 - q.value) / 2, (1 - q.high) / 2, (1 - q.low) / 2, q.level, q.method)
 
-    def to_dict(self, rhos: Iterable[float] = ()) -> dict[str, Any]:
+    def to_dict(self, rhos: Iterable[float] = RHOS) -> dict[str, Any]:
         """Plain numbers, for JSON; each rho costs fresh evaluations."""
-        values, low, high = self.influences
-        stability = {f"{rho:g}": self.noise_stability(rho).to_dict() for rho in rhos}
-        return {
+        numbers = {"values": self.influences[0], "low": self.influences[1], "high": self.influences[2]}
+        stability = {written(rho): self.noise_stability(rho).to_dict() for rho in rhos}
+        found: dict[str, Any] = {
             "kind": "jostle/boolean",
             "n": self.n,
             "is_boolean": self.is_boolean,
@@ -171,9 +178,13 @@ class SampledAnalysis:
             "total_sensitivity": self.total_sensitivity.to_dict(),
             "sensitivity": self.sensitivity.to_dict(),
             "max_sensitivity_seen": self.max_sensitivity_seen,
-            "influences": {"values": values.tolist(), "low": low.tolist(), "high": high.tolist()},
+            "influences": {name: plain(array) for name, array in numbers.items()},
             "noise_stability": stability,
         }
+        if self.is_boolean:
+            shares, low, high = (part.tolist() for part in self.sensitivity_profile)
+            found["sensitivity_profile"] = {"shares": shares, "low": low, "high": high}
+        return found
 
     def __str__(self) -> str:
         from jostle.boolean.wording import sampled_lines
@@ -194,6 +205,11 @@ class SampledAnalysis:
             low, high = fixed.clopper_pearson((values == 1).sum(), len(values), self._level)
             return Sampled(mean, 2 * float(low) - 1, 2 * float(high) - 1, self._level, "Clopper-Pearson")
         low, high = fixed.student(mean, values.var(ddof=1), len(values), self._level)
+        if np.ptp(values) <= _ROUNDING * np.abs(values).max():
+            low, high = (
+                np.asarray(-np.inf),
+                np.asarray(np.inf),
+            )  # a sample without spread does not tell how much values differ
         return Sampled(mean, float(low), float(high), self._level, "Student's t")
 
     def _need_signs(self, what: str) -> None:
@@ -207,23 +223,29 @@ def sample(
     """Analyse f at ``samples`` uniform points and their neighbours: (n + 1) samples evaluations and a few checks."""
     points = torch.from_numpy(uniform_points(n, samples, seed))
     values = evaluated(evaluator, points.numpy(), batch_size)
-    is_boolean = bool(np.all(np.abs(values) == 1))
-    with evaluator.function.evaluating():
-        measurement = measure(
-            evaluator,
-            points,
-            tokens=Coordinates(),
-            perturbation=SignFlip(),
-            response=Flip("sign") if is_boolean else _QuarterSquare(),
-            plan=Grid(1),
-            target="population",
-            level=level,
-            seed=seed,
-            batch_size=batch_size,
-            progress=progress,
-            name="f",
-        )
-    return SampledAnalysis(n, is_boolean, measurement, values, evaluator, batch_size)
+
+    def measured(response: Response) -> Measurement:
+        with evaluator.function.evaluating():
+            return measure(
+                evaluator,
+                points,
+                tokens=Coordinates(),
+                perturbation=SignFlip(),
+                response=response,
+                plan=Grid(1),
+                target="population",
+                level=level,
+                seed=seed,
+                batch_size=batch_size,
+                progress=progress,
+                name="f",
+            )
+
+    measurement = measured(Flip("sign") if evaluator.saw_only_signs else _QuarterSquare())
+    evaluator.check_bits()
+    if measurement.settings.response != _QuarterSquare.name and not evaluator.saw_only_signs:
+        measurement = measured(_QuarterSquare())  # a neighbour has shown that f is not into {-1, 1}
+    return SampledAnalysis(n, evaluator.saw_only_signs, measurement, values, evaluator, batch_size)
 
 
 def uniform_points(n: int, count: int, seed: int, name: str = "boolean/points") -> NDArray[np.float64]:
@@ -238,3 +260,15 @@ def evaluated(evaluator: Evaluator, points: NDArray[np.float64], batch_size: int
     with evaluator.function.evaluating():
         parts = [evaluator(torch.from_numpy(points[i : i + batch_size])) for i in range(0, len(points), batch_size)]
     return torch.cat(parts).double().numpy()
+
+
+def _opened(low: Any, high: Any, is_boolean: bool) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The ends of intervals for means of (1/4) (f(x) - f(x'))^2, from 0 to infinity where a sample has no spread.
+
+    Student's interval has no width if all values of a sample are equal, as if that proved that all others are too.
+    """
+    ends = np.asarray(low, dtype=np.float64), np.asarray(high, dtype=np.float64)
+    if is_boolean:
+        return ends
+    is_flat = ends[1] - ends[0] <= _ROUNDING * np.abs(ends[1])
+    return np.where(is_flat, 0.0, ends[0]), np.where(is_flat, np.inf, ends[1])

@@ -12,6 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from jostle.errors import UsageError
 
+RHOS = (0.1, 0.5, 0.9)  # shown where nobody asked for others
+
 
 @dataclass(frozen=True)
 class Inequality:
@@ -87,7 +89,10 @@ def average_bound(variance: ArrayLike, total_sensitivity: ArrayLike, rho: ArrayL
 
 def checked_rho(rho: ArrayLike) -> NDArray[np.float64]:
     """rho as floats between -1 and 1."""
-    rhos = np.asarray(rho, dtype=np.float64)
+    try:
+        rhos = np.asarray(rho, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise UsageError(f"rho={rho!r} must be a number between -1 and 1, or several") from None
     if not np.all(np.abs(rhos) <= 1):
         raise UsageError(f"rho={rho!r} must lie between -1 and 1: it is the correlation of x and x'")
     return rhos

@@ -16,6 +16,7 @@ Output = Literal["auto", "values", "sign"]
 
 OUTPUTS = ("auto", "values", "sign")
 _CHUNK = 1 << 20
+_LARGEST_VALUE = 1e140
 
 
 class Evaluator:
@@ -38,15 +39,16 @@ class Evaluator:
         floating = (parameter.dtype for parameter in parameters if parameter.is_floating_point())
         self.dtype = next(floating, torch.get_default_dtype() if isinstance(f, nn.Module) else torch.float64)
         takes_tensors = tensors or isinstance(f, nn.Module)
-        asked = f if takes_tensors else lambda batch: np.asarray(f(batch.numpy()))
+        asked = f if takes_tensors else lambda batch: _numbers(f(batch.numpy()))
         self._hint = "" if takes_tensors else " (f is given numpy arrays; tensors=True gives it torch tensors)"
+        self.saw_only_signs = self.saw_only_bits = True  # in all answers so far
         self._inputs = Inputs(torch.ones(1, n, dtype=self.dtype), Coordinates())
         self.function = TokenFunction(asked, self._inputs, "f")
 
     def __call__(self, batch: Tensor) -> Tensor:
         """(batch,) numbers: signs as int8 where ``output`` or their type says so, else float64."""
         try:
-            answer = self.function({self._inputs.key: batch.to(self.dtype)})
+            answer = self.function({self._inputs.key: batch.to(self.dtype, copy=True)})  # f may write into it
         except FailureError as error:
             raise FailureError(f"{error}{self._hint}") from error.__cause__
         if answer.dtype == torch.bool:
@@ -63,7 +65,16 @@ class Evaluator:
         numbers = answer.reshape(len(batch)).double()
         if not bool(numbers.isfinite().all()):
             raise UsageError(f"f is not finite at {int((~numbers.isfinite()).sum())} of {len(batch)} inputs")
-        return torch.from_numpy(signs(numbers.numpy(), self.tie, "f")) if self.output == "sign" else numbers
+        if self.output == "sign":
+            return torch.from_numpy(signs(numbers.numpy(), self.tie, "f"))
+        self.saw_only_signs &= bool((numbers.abs() == 1).all())
+        self.saw_only_bits &= bool(((numbers == 0) | (numbers == 1)).all())
+        return numbers
+
+    def check_bits(self) -> None:
+        """Raise if f was meant as truth values 0 and 1, as far as was seen."""
+        if self.output == "auto" and self.saw_only_bits and not self.saw_only_signs:
+            raise _bits_error("f")
 
 
 def table_of(evaluator: Evaluator, n: int, batch_size: int) -> NDArray[Any]:
@@ -82,7 +93,8 @@ def table_of(evaluator: Evaluator, n: int, batch_size: int) -> NDArray[Any]:
 def given_table(values: Any, output: Output, tie: int | None) -> NDArray[Any]:
     """A table given as numbers, checked: int8 if all values are ±1, else float64."""
     if isinstance(values, Tensor):
-        values = values.detach().cpu().numpy()
+        values = values.detach().cpu()
+        values = (values.double() if values.is_floating_point() else values).numpy()
     try:
         table = np.asarray(values)
     except ValueError as error:
@@ -118,16 +130,28 @@ def check_reading(output: str, tie: int | None) -> None:
 
 
 def _checked_values(table: NDArray[Any], output: Output, name: str) -> NDArray[Any]:
-    if table.dtype == np.int8 and _all_in(table, (-1, 1)):
-        return table
     if _all_in(table, (-1, 1)):
         return table.astype(np.int8)
     if output == "auto" and _all_in(table, (0, 1)) and table.any():
-        raise UsageError(
-            f"{name} has the values 0 and 1: write 2 * f - 1 for a function into ±1, whose sensitivity counts flips, "
-            "or give output='values' to analyse them as real numbers"
-        )
+        raise _bits_error(name)
+    if max(abs(float(table.min())), abs(float(table.max()))) > _LARGEST_VALUE:
+        raise UsageError(f"{name} has values beyond ±{_LARGEST_VALUE:g}, whose squares overflow; scale them down")
     return table.astype(np.float64)
+
+
+def _bits_error(name: str) -> UsageError:
+    return UsageError(
+        f"{name} has the values 0 and 1: write 2 * f - 1 for a function into ±1, whose sensitivity counts flips, "
+        "or give output='values' to analyse them as real numbers"
+    )
+
+
+def _numbers(answer: Any) -> NDArray[Any]:
+    """What a callable answered, as an array of numbers."""
+    array = np.asarray(answer)
+    if array.dtype.kind not in "biufc":
+        raise UsageError(f"f answered with {type(answer).__name__}; expected one number for each input")
+    return array.astype(np.float64) if array.dtype.kind == "f" else array
 
 
 def _all_in(table: NDArray[Any], allowed: tuple[int, int]) -> bool:

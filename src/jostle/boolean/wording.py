@@ -6,18 +6,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from jostle.boolean.stability import RHOS
+from jostle.specs import written
+
 if TYPE_CHECKING:
     from jostle.boolean.analysis import Analysis
     from jostle.boolean.functions import KnownFunction
     from jostle.boolean.sampled import SampledAnalysis
 
-_RHOS = (0.1, 0.5, 0.9)
 _FEW = 12
 
 
 def exact_lines(b: "Analysis", rhos: Sequence[float] | None = None) -> list[str]:
     """An exact analysis, a quantity a line."""
-    rhos = rhos or _RHOS
+    rhos = rhos or RHOS
     kind = "into {-1, 1}" if b.is_boolean else f"real, from {b.table.min():.6g} to {b.table.max():.6g}"
     lines = [
         f"function of {b.n} bits {kind}; exact, from {len(b.table):,} values",
@@ -27,14 +29,14 @@ def exact_lines(b: "Analysis", rhos: Sequence[float] | None = None) -> list[str]
         _row("degree", b.degree),
         f"  {'influences':<20} {_numbers(b.influences)}",
         f"  {'Fourier weight':<20} {_by_degree(b.fourier_weight)}",
-        f"  {'noise stability':<20} " + "   ".join(f"rho {rho:g}: {b.noise_stability(rho):.6g}" for rho in rhos),
+        f"  {'noise stability':<20} " + "   ".join(f"rho {written(rho)}: {b.noise_stability(rho):.6g}" for rho in rhos),
     ]
     if b.is_boolean:
         profile = b.sensitivity_profile
         counts = [f"{s}: {count:,}" for s, count in enumerate(profile.tolist()) if count]
         lines += [
             f"  {'inputs of s':<20} {_shortened(counts)}",
-            f"  {'disagreement':<20} " + "   ".join(f"rho {rho:g}: {b.disagreement(rho):.6g}" for rho in rhos),
+            f"  {'disagreement':<20} " + "   ".join(f"rho {written(rho)}: {b.disagreement(rho):.6g}" for rho in rhos),
             f"  {'Huang':<20} {b.huang}",
             *(f"  {'Proposition 3.2':<20} {b.proposition_3_2(rho)}" for rho in rhos if rho >= 0),
             *(f"  {'average sensitivity':<20} {b.average_bound(rho)}" for rho in rhos if rho >= 0),
@@ -57,7 +59,7 @@ def sampled_lines(b: "SampledAnalysis", rhos: Sequence[float] | None = None) -> 
         f"  {'sensitivity':<20} {b.sensitivity}",
         f"  {'max sensitivity':<20} at least {b.max_sensitivity_seen:g}, the largest seen",
         f"  {'largest influences':<20} {shown}",
-        *(f"  {f'stability, rho {rho:g}':<20} {b.noise_stability(rho)}" for rho in rhos or _RHOS),
+        *(f"  {f'stability, rho {written(rho)}':<20} {b.noise_stability(rho)}" for rho in rhos or RHOS),
     ]
 
 
@@ -83,7 +85,7 @@ def _numbers(values: NDArray[Any]) -> str:
 
 
 def _by_degree(weight: NDArray[Any]) -> str:
-    return _shortened([f"{k}: {value:.4g}" for k, value in enumerate(weight.tolist()) if value > 1e-15])
+    return _shortened([f"{k}: {value:.4g}" for k, value in enumerate(weight.tolist()) if value > 1e-15 * weight.sum()])
 
 
 def _shortened(parts: list[str], joint: str = "   ") -> str:

@@ -71,7 +71,7 @@ def main(arguments: list[str] | None = None) -> None:
     except BrokenPipeError:
         sys.exit(0)
     except MemoryError:
-        _fail("out of memory; try a smaller --batch-size", 1, debug)
+        _fail("out of memory; try a smaller --batch-size, or fewer inputs", 1, debug)
 
 
 def _ignore(_: Any) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Group, Parameter
 
+from jostle.cli.numbers import whole
 from jostle.errors import UsageError
 from jostle.files import check_writable
 
@@ -33,7 +34,7 @@ SHAPE_HELP = "Give a network its n bits in this shape, e.g. 1x4x4 for an image o
 METHOD_HELP = (
     "exact: all 2^n inputs, up to 24 bits; sampled: random inputs, with intervals; auto: exact where possible."
 )
-VALUES_HELP = "Analyse a network's output as a real number instead of its sign."
+VALUES_HELP = "Analyse the output as real numbers: of a network, not its sign; of a table, 0 and 1 as they are."
 TIE_HELP = "What the sign of an output of exactly 0 is: -1 or 1. By default such an output is an error."
 RHO_HELP = "Correlations for noise stability, disagreement and Proposition 3.2; give it once for each."
 COEFFICIENTS_HELP = "Also print so many of the largest Fourier coefficients."
@@ -43,19 +44,25 @@ FIGURE_HELP = "Draw Fourier weight and sensitivity profile to this .svg, .png or
 def boolean(
     name: Annotated[str | None, Parameter(group=FUNCTION, help=NAME_HELP)] = None,
     *,
-    n: Annotated[int | None, Parameter(group=FUNCTION, help="Number of bits; a truth table knows its own.")] = None,
+    n: Annotated[
+        int | None, Parameter(converter=whole, group=FUNCTION, help="Number of bits; a truth table knows its own.")
+    ] = None,
     model: Annotated[str | None, Parameter(group=FUNCTION, help=MODEL_HELP)] = None,
     weights: Annotated[str | None, Parameter(group=FUNCTION, help="A .safetensors file for the model.")] = None,
     shape: Annotated[str | None, Parameter(group=FUNCTION, help=SHAPE_HELP)] = None,
     method: Annotated[Literal["auto", "exact", "sampled"], Parameter(group=HOW, help=METHOD_HELP)] = "auto",
-    samples: Annotated[int, Parameter(group=HOW, help="Random inputs for sampled, each with n neighbours.")] = 2000,
+    samples: Annotated[
+        int, Parameter(converter=whole, group=HOW, help="Random inputs for sampled, each with n neighbours.")
+    ] = 2000,
     level: Annotated[float, Parameter(group=HOW, help="Coverage of the intervals.")] = 0.95,
-    seed: Annotated[int, Parameter(group=HOW, help="Of the random inputs, and of a zoo model's weights.")] = 0,
+    seed: Annotated[
+        int, Parameter(converter=whole, group=HOW, help="Of the random inputs, and of a zoo model's weights.")
+    ] = 0,
     values: Annotated[bool, Parameter(group=HOW, negative="", show_default=False, help=VALUES_HELP)] = False,
-    tie: Annotated[int | None, Parameter(group=HOW, help=TIE_HELP)] = None,
+    tie: Annotated[int | None, Parameter(converter=whole, group=HOW, help=TIE_HELP)] = None,
     rho: Annotated[list[float] | None, Parameter(group=HOW, negative="", help=RHO_HELP)] = None,
-    batch_size: Annotated[int, Parameter(group=HOW, help="Inputs a network answers at once.")] = 4096,
-    coefficients: Annotated[int, Parameter(group=OUTPUT, help=COEFFICIENTS_HELP)] = 0,
+    batch_size: Annotated[int, Parameter(converter=whole, group=HOW, help="Inputs a network answers at once.")] = 4096,
+    coefficients: Annotated[int, Parameter(converter=whole, group=OUTPUT, help=COEFFICIENTS_HELP)] = 0,
     figure: Annotated[Path | None, Parameter(group=OUTPUT, help=FIGURE_HELP)] = None,
     as_json: Annotated[
         bool, Parameter(name="--json", negative="", show_default=False, group=OUTPUT, help="Print JSON and no more.")
@@ -70,30 +77,33 @@ def boolean(
       jostle boolean table.txt
       jostle boolean --model py:my_model.py:make --weights my.safetensors --n 10
     """
-    _check(name, model, weights, shape, figure, coefficients)
-    from jostle.boolean import Analysis, analyse
+    _check(name, model, weights, shape, tie, figure, coefficients)
+    from jostle.boolean import LARGEST, Analysis, analyse
 
     known, f = (None, None) if name is None else _named(name, n)
     if model is not None:
         f = _network(model, weights, shape, n, seed)
-    found = analyse(
-        f,
-        n,
-        method=method,
-        output="values" if values else "auto" if model is None else "sign",
-        tie=tie,
-        tensors=model is not None,
-        samples=samples,
-        level=level,
-        seed=seed,
-        batch_size=batch_size,
-        progress=not as_json and sys.stderr.isatty(),
-    )
-    if not isinstance(found, Analysis):
+    if method == "sampled" or (method == "auto" and (n or 0) > LARGEST):
         for flag, value in (("--figure", figure), ("--coefficients", coefficients)):
             if value:
                 raise UsageError(f"{flag} {value}: only an exact analysis knows the whole Fourier spectrum")
-    elif figure is not None:
+    try:
+        found = analyse(
+            f,
+            n,
+            method=method,
+            output="values" if values else "auto" if model is None else "sign",
+            tie=tie,
+            tensors=model is not None,
+            samples=samples,
+            level=level,
+            seed=seed,
+            batch_size=batch_size,
+            progress=not as_json and sys.stderr.isatty(),
+        )
+    except UsageError as error:
+        raise UsageError(_with_flags(str(error))) from None
+    if isinstance(found, Analysis) and figure is not None:
         from jostle.figures import boolean_figure, save
 
         save(boolean_figure(found, title=name or model), figure)
@@ -103,11 +113,17 @@ def boolean(
 
 
 def _check(
-    name: str | None, model: str | None, weights: str | None, shape: str | None, figure: Path | None, coefficients: int
+    name: str | None,
+    model: str | None,
+    weights: str | None,
+    shape: str | None,
+    tie: int | None,
+    figure: Path | None,
+    coefficients: int,
 ) -> None:
     if (name is None) == (model is None):
         raise UsageError("give a function's name, a truth-table file, or --model; exactly one of them")
-    for flag, value in (("--weights", weights), ("--shape", shape)):
+    for flag, value in (("--weights", weights), ("--shape", shape), ("--tie", tie)):
         if value is not None and model is None:
             raise UsageError(f"{flag} {value} goes with --model only")
     if coefficients < 0:
@@ -120,8 +136,10 @@ def _named(name: str, n: int | None) -> tuple["KnownFunction | None", Any]:
     """A function of the library, or the table of a file."""
     from jostle.boolean import functions, truth_tables
 
-    if Path(name).suffix in _FILES:
+    if Path(name).suffix.lower() in _FILES:
         return None, truth_tables.read_table(Path(name))
+    if Path(name).is_file():
+        raise UsageError(f"truth table file {name} must end in {', '.join(_FILES)}")
     if n is None:
         functions.FUNCTIONS.get(name.partition(":")[0])
         raise UsageError(f"how many bits? Give --n, for example jostle boolean {name} --n 10")
@@ -175,6 +193,21 @@ def _print(
     if known is not None:
         lines += formula_line(known)
     print(f"{name}: " + "\n".join(lines))  # noqa: T201
+
+
+def _with_flags(message: str) -> str:
+    """An error of ``analyse`` in the words of the command line."""
+    words = {
+        "output='values'": "--values",
+        "tie=-1 or tie=1": "--tie -1 or --tie 1",
+        "method='exact'": "--method exact",
+        "samples=": "--samples ",
+        "level=": "--level ",
+        "n=": "--n ",
+    }
+    for python, flag in words.items():
+        message = message.replace(python, flag)
+    return message
 
 
 def _subset(subset: tuple[int, ...]) -> str:

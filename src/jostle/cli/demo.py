@@ -9,13 +9,15 @@ from typing import Annotated
 from cyclopts import Parameter
 from rich.console import Console
 
+from jostle.cli.numbers import whole
+
 
 def demo(
     *,
     out: Annotated[
         Path, Parameter(name=["--out", "-o"], help="Folder for records, checkpoints and the report.")
     ] = Path("demo"),
-    seed: Annotated[int, Parameter(help="Of weights, order and noise.")] = 0,
+    seed: Annotated[int, Parameter(converter=whole, help="Of weights, order and noise.")] = 0,
     quick: Annotated[
         bool,
         Parameter(negative="", show_default=False, help="Seconds instead of minutes: two tiny networks, 200 digits."),

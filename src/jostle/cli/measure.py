@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 from cyclopts import Group, Parameter
 
+from jostle.cli.numbers import whole
 from jostle.errors import UsageError
 from jostle.files import check_writable
 
@@ -43,15 +44,21 @@ class Options:
     perturbation: Annotated[str, Parameter(group=WHAT, help=PERTURBATION_HELP)] = "gaussian-noise:std=1"
     response: Annotated[str, Parameter(group=WHAT, help=RESPONSE_HELP)] = "flip"
     split: Annotated[str, Parameter(group=WHAT, help="Which part of a named dataset.")] = "train"
-    limit: Annotated[int | None, Parameter(group=WHAT, help="Use only the first so many inputs.")] = None
+    limit: Annotated[int | None, Parameter(converter=whole, group=WHAT, help="Use only the first so many inputs.")] = (
+        None
+    )
     half_width: Annotated[float | None, Parameter(group=PRECISION, help=HALF_WIDTH_HELP)] = None
     relative: Annotated[float | None, Parameter(group=PRECISION, help=RELATIVE_HELP)] = None
-    draws: Annotated[int | None, Parameter(group=PRECISION, help=DRAWS_HELP)] = None
-    max_passes: Annotated[int, Parameter(group=PRECISION, help="Never ask a model about more inputs.")] = 1_000_000
+    draws: Annotated[int | None, Parameter(converter=whole, group=PRECISION, help=DRAWS_HELP)] = None
+    max_passes: Annotated[
+        int, Parameter(converter=whole, group=PRECISION, help="Never ask a model about more inputs.")
+    ] = 1_000_000
     target: Annotated[str, Parameter(group=PRECISION, help=TARGET_HELP)] = "dataset"
     level: Annotated[float, Parameter(group=PRECISION, help="Coverage of the intervals.")] = 0.95
-    seed: Annotated[int, Parameter(group=PRECISION, help="Same seed, same noise, for every model and batch size.")] = 0
-    batch_size: Annotated[int, Parameter(group=OUTPUT, help="Inputs a model answers at once.")] = 128
+    seed: Annotated[
+        int, Parameter(converter=whole, group=PRECISION, help="Same seed, same noise, for every model and batch size.")
+    ] = 0
+    batch_size: Annotated[int, Parameter(converter=whole, group=OUTPUT, help="Inputs a model answers at once.")] = 128
     device: Annotated[str | None, Parameter(group=OUTPUT, help="Where the models run, e.g. cuda.")] = None
     output: Annotated[Path | None, Parameter(name=["--output", "-o"], group=OUTPUT, help=OUTPUT_HELP)] = None
     as_json: Annotated[

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from cyclopts import Parameter
 from rich.console import Console
 
+from jostle.cli.numbers import whole
 from jostle.errors import FailureError, UsageError
 
 SET_HELP = "KEY=VALUE: replace a setting; give it once for each. The result is labelled as modified and kept apart."
@@ -22,10 +23,12 @@ def run(
     scale: Annotated[Literal["smoke", "small", "paper"], Parameter(help="Seconds, minutes, or as in the paper.")] = (
         "smoke"
     ),
-    seeds: Annotated[int | None, Parameter(help="How many; by default what the scale says. Can be raised later.")] = (
-        None
-    ),
-    workers: Annotated[int, Parameter(help="Processes that work at once; the numbers do not depend on it.")] = 1,
+    seeds: Annotated[
+        int | None, Parameter(converter=whole, help="How many; by default what the scale says. Can be raised later.")
+    ] = (None),
+    workers: Annotated[
+        int, Parameter(converter=whole, help="Processes that work at once; the numbers do not depend on it.")
+    ] = 1,
     out: Annotated[Path, Parameter(name=["--out", "-o"], help="Folder of all runs.")] = Path("runs"),
     set_: Annotated[list[str] | None, Parameter(name="--set", negative="", help=SET_HELP)] = None,
     fresh: Annotated[

@@ -15,7 +15,8 @@ def whole(value: Any, name: str, function: str, least: int = 1, most: int | None
             raise TypeError
         number = operator.index(value)
     except TypeError:
-        raise UsageError(f"{name}={value!r} of {function} must be {expected}") from None
+        shown = repr(value) if isinstance(value, str | float | bool) else f"a {type(value).__name__}"
+        raise UsageError(f"{name}={shown} of {function} must be {expected}") from None
     if number < least or (most is not None and number > most):
         raise UsageError(f"{name}={number} of {function} must be {expected}")
     return number

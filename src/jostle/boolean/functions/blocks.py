@@ -66,7 +66,8 @@ def tribes(n: int, width: int | None = None) -> KnownFunction:
     (2, 4, 10, 0, 0)
     """
     n = whole(n, "n", "tribes")
-    divisors = [w for w in range(1, n + 1) if n % w == 0]
+    small = [w for w in range(1, math.isqrt(n) + 1) if n % w == 0]
+    divisors = sorted({*small, *(n // w for w in small)})
     if width is None:
         width = min(divisors, key=lambda w: abs(1 - 2 * (1 - 2.0**-w) ** (n // w)))
     width = whole(width, "width", "tribes", 1, n)

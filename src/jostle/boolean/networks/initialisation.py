@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Callable
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -24,7 +25,7 @@ LARGEST_SCALE = 100  # far beyond it a variance in LayerNorm overflows float32, 
 def check_init(init: str, scale: float) -> None:
     """Raise unless ``init`` is known and ``scale`` is a positive number that it uses."""
     check_choice("init", init, NAMES)
-    if isinstance(scale, bool) or not isinstance(scale, int | float) or not 0 < scale <= LARGEST_SCALE:
+    if isinstance(scale, bool) or not isinstance(scale, int | float | np.number) or not 0 < scale <= LARGEST_SCALE:
         raise UsageError(f"scale must be a number above 0 and up to {LARGEST_SCALE}, got {scale!r}")
     if init == "default" and scale != 1:
         raise UsageError(f"scale={scale!r} has no meaning with init='default'; leave it out, or choose another init")
