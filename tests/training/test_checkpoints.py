@@ -11,8 +11,18 @@ from jostle.training import checkpoints, load_weights, save_weights
 from jostle.training.evaluation import Evaluation
 from tests.training.toys import network, random_points, same_weights
 
-RECORD = [Evaluation(1.1, 0.3), Evaluation(0.1 + 0.2, 1 / 3)]
+RECORD = {0: Evaluation(1.1, 0.3), 5: Evaluation(0.1 + 0.2, 1 / 3)}
+EMPTY = '{"epochs": 0, "record": [], "settings": {}, "scaler": {}}'
 SETTINGS = {"lr": 0.1, "model": "Sequential"}
+
+
+def scaler(enabled=False):
+    return torch.amp.GradScaler("cpu", enabled=enabled)
+
+
+def save(path, model, optimizer, scaling=None):
+    standing = {"epochs": 7, "record": RECORD, "settings": SETTINGS}
+    checkpoints.save(path, model, optimizer, scaling or scaler(), **standing)
 
 
 def trained(kind=torch.optim.Adam, **options):
@@ -41,21 +51,30 @@ def step(model, optimizer):
 )
 def test_the_next_step_is_the_same_after_a_round_trip(tmp_path, kind, options):
     model, optimizer = trained(kind, **options)
-    checkpoints.save(tmp_path / "c", model, optimizer, RECORD, SETTINGS)
+    save(tmp_path / "c", model, optimizer)
     loaded = checkpoints.load(tmp_path / "c")
     other = network(seed=5)
     other_optimizer = kind(other.parameters(), lr=0.01, **options)
-    checkpoints.restore(loaded, other, other_optimizer, "c")
-    assert (loaded.record, loaded.settings) == (RECORD, SETTINGS)
+    checkpoints.restore(loaded, other, other_optimizer, scaler(), "c")
+    assert (loaded.epochs, loaded.record, loaded.settings) == (7, RECORD, SETTINGS)
     assert same_weights(model, other)
     step(model, optimizer)
     step(other, other_optimizer)
     assert same_weights(model, other)
 
 
+def test_the_scaler_keeps_its_state(tmp_path):
+    model, optimizer = trained()
+    before, after = scaler(enabled=True), scaler(enabled=True)
+    before.load_state_dict(before.state_dict() | {"scale": 2.0**11, "_growth_tracker": 5})
+    save(tmp_path / "c", model, optimizer, before)
+    checkpoints.restore(checkpoints.load(tmp_path / "c"), model, optimizer, after, "c")
+    assert after.state_dict() == before.state_dict() != scaler(enabled=True).state_dict()
+
+
 def test_no_pickle_and_plain_names_inside(tmp_path):
     model, optimizer = trained()
-    checkpoints.save(tmp_path / "c", model, optimizer, RECORD, SETTINGS)
+    save(tmp_path / "c", model, optimizer)
     with safe_open(tmp_path / "c", framework="pt") as file:
         names, metadata = set(file.keys()), file.metadata()
     assert names >= set(model.state_dict())
@@ -77,7 +96,7 @@ def test_tied_weights(tmp_path):
 def test_weights_from_a_plain_file_and_from_a_checkpoint(tmp_path):
     model, optimizer = trained()
     save_weights(model, tmp_path / "plain")
-    checkpoints.save(tmp_path / "training", model, optimizer, RECORD, SETTINGS)
+    save(tmp_path / "training", model, optimizer)
     for name in ("plain", "training"):
         other = network(seed=5)
         load_weights(other, tmp_path / name)
@@ -140,7 +159,7 @@ def broken(path, kind):
 @pytest.mark.parametrize("read", [checkpoints.load, lambda path: load_weights(network(), path)])
 def test_broken_files(tmp_path, kind, message, read):
     model, optimizer = trained()
-    checkpoints.save(tmp_path / "c", model, optimizer, RECORD, SETTINGS)
+    save(tmp_path / "c", model, optimizer)
     broken(tmp_path / "c", kind)
     with pytest.raises(UsageError, match=message) as caught:
         read(tmp_path / "c")
@@ -151,10 +170,13 @@ def test_broken_files(tmp_path, kind, message, read):
     ("metadata", "message"),
     [
         ({"format": "pt"}, "holds weights but no training state"),
-        ({"format": "jostle-training-9", "training": "{}"}, "has format 'jostle-training-9', this version reads"),
-        ({"format": "jostle-training-1", "training": "{"}, "is damaged .*; delete it to start again"),
-        ({"format": "jostle-training-1", "training": "{}"}, "is damaged"),
-        ({"format": "jostle-training-1", "training": '{"record": [], "settings": {}}'}, "is damaged .no epoch in it"),
+        (
+            {"format": "jostle-training-1", "training": "{}"},
+            "has format 'jostle-training-1', this version reads 'jostle-training-2'; delete it to start again$",
+        ),
+        ({"format": "jostle-training-2", "training": "{"}, "is damaged .*; delete it to start again"),
+        ({"format": "jostle-training-2", "training": "{}"}, "is damaged"),
+        ({"format": "jostle-training-2", "training": EMPTY}, "is damaged .no epoch in it"),
     ],
 )
 def test_files_that_are_no_checkpoint(tmp_path, metadata, message):

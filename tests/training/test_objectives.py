@@ -24,6 +24,15 @@ def test_a_single_logit_by_hand():
     assert predictions(logits).tolist() == [1, 1, 0, 0]
 
 
+@pytest.mark.parametrize("kind", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("num_logits", [1, 3])
+def test_half_precision_logits_have_a_loss_in_single_precision(kind, num_logits):
+    logits = torch.randn(5, num_logits, generator=torch.Generator().manual_seed(0)).to(kind)
+    labels = torch.tensor([0, 1, 1, 0, 0])
+    assert losses(logits, labels).dtype == torch.float32
+    assert torch.equal(losses(logits, labels), losses(logits.float(), labels))
+
+
 @pytest.mark.parametrize(("num_logits", "classes"), [(3, 3), (2, 2), (1, 2)])
 def test_logits_that_fit(num_logits, classes):
     check_logits(torch.zeros(4, num_logits), classes)

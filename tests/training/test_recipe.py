@@ -1,3 +1,4 @@
+import json
 import math
 
 import pytest
@@ -6,10 +7,21 @@ from torch import nn
 
 from jostle.data import Dataset
 from jostle.errors import UsageError
+from jostle.training import Constant, Cosine, Step
 from jostle.training.recipe import Recipe, check_same
-from tests.training.toys import network, random_points
+from tests.training.toys import network, random_points, same_weights
 
-GOOD = {"optimizer": "sgd", "lr": 0.1, "momentum": 0.9, "weight_decay": 0.01, "batch_size": 10, "seed": 0}
+GOOD = {
+    "optimizer": "sgd",
+    "lr": 0.1,
+    "schedule": Constant(),
+    "momentum": 0.9,
+    "weight_decay": 0.01,
+    "clip": None,
+    "batch_size": 10,
+    "precision": "float32",
+    "seed": 0,
+}
 
 
 @pytest.mark.parametrize(
@@ -22,6 +34,8 @@ GOOD = {"optimizer": "sgd", "lr": 0.1, "momentum": 0.9, "weight_decay": 0.01, "b
         ({"momentum": 1.0}, r"momentum must lie in \[0, 1\), got 1.0"),
         ({"optimizer": "adam"}, "momentum=0.9 is for optimizer='sgd'"),
         ({"weight_decay": -0.1}, "weight_decay must be at least 0, got -0.1"),
+        ({"clip": 0.0}, "clip must be a positive norm, got 0.0; None for no clipping"),
+        ({"precision": "bfloat61"}, "unknown precision 'bfloat61'; did you mean bfloat16"),
         ({"batch_size": 0}, "batch_size must be a whole number of at least 1, got 0"),
         ({"seed": 0.5}, "seed must be a whole number, got 0.5"),
     ],
@@ -42,6 +56,36 @@ def test_optimizer_gets_the_settings(optimizer, expected):
     assert (group["lr"], group["weight_decay"], group.get("momentum", 0.0)) == (0.1, 0.01, momentum)
 
 
+@pytest.mark.parametrize("optimizer", ["adam", "adamw", "sgd"])
+def test_the_way_torch_loops_over_the_parameters_does_not_matter(optimizer):
+    """What the choice of foreach rests on: the same weights, bit for bit, as one parameter after the other."""
+    momentum = 0.9 if optimizer == "sgd" else 0.0
+    model, other = network(), network()
+    recipe = Recipe(**(GOOD | {"optimizer": optimizer, "momentum": momentum}))
+    built, plain = recipe.build_optimizer(model), recipe.build_optimizer(other)
+    plain.param_groups[0]["foreach"] = False
+    generator = torch.Generator().manual_seed(1)
+    for _ in range(20):
+        for mine, its in zip(model.parameters(), other.parameters(), strict=True):
+            mine.grad = torch.randn(mine.shape, generator=generator, dtype=torch.float32)
+            its.grad = mine.grad.clone()
+        built.step()
+        plain.step()
+    assert built.param_groups[0]["foreach"] is True
+    assert same_weights(model, other)
+
+
+def test_learning_rates_and_their_end():
+    halving = Recipe(**(GOOD | {"lr": 0.002, "schedule": Step(8, 0.5)}))
+    assert [halving.lr_of(epoch) for epoch in (1, 8, 9, 16, 17)] == [0.002, 0.002, 0.001, 0.001, 0.0005]
+    wave = Recipe(**(GOOD | {"schedule": Cosine(4)}))
+    wave.check_length(4)
+    with pytest.raises(
+        UsageError, match=r"max_epochs=5 is past the end of schedule='cosine:epochs=4,final=0,warmup=0'"
+    ):
+        wave.check_length(5)
+
+
 def test_nothing_to_train():
     with pytest.raises(UsageError, match="Flatten has no parameters"):
         Recipe(**GOOD).build_optimizer(nn.Flatten())
@@ -51,6 +95,8 @@ def test_describe_is_the_same_for_the_same_run():
     recipe = Recipe(**GOOD)
     again = recipe.describe(network(seed=1), random_points())  # Initial weights are no setting.
     assert recipe.describe(network(), random_points()) == again
+    assert json.loads(json.dumps(again)) == again  # As a file holds it.
+    assert again["schedule"] == "constant:warmup=0"
 
 
 def changed_inputs() -> Dataset:

@@ -1,8 +1,8 @@
 """Weights and training state in one safetensors file: tensors and JSON, no pickle, whole or absent.
 
 The weights stand under their ``state_dict`` names, so any reader of safetensors can use a checkpoint as a plain file
-of weights. Optimiser state stands under ``optimizer/<parameter index>/<name>``; the settings and the loss and accuracy
-of every epoch are JSON in the file's metadata.
+of weights. Optimiser state stands under ``optimizer/<parameter index>/<name>``; the settings, the number of epochs, the
+loss and accuracy of every evaluation and the state of the gradient scaler are JSON in the file's metadata.
 """
 
 import json
@@ -20,7 +20,7 @@ from jostle.errors import FailureError, UsageError
 from jostle.files import replacing
 from jostle.training.evaluation import Evaluation
 
-FORMAT = "jostle-training-1"
+FORMAT = "jostle-training-2"
 OPTIMIZER_PREFIX = "optimizer/"
 
 
@@ -31,13 +31,17 @@ class Checkpoint:
     Arguments:
         weights: the model's ``state_dict``.
         optimizer: for each parameter by its index, the optimiser's tensors by name.
-        record: loss and accuracy after epoch 0 (before training), 1, 2, ...
+        scaler: state of the gradient scaler; empty unless training is in float16.
+        epochs: how many are done.
+        record: loss and accuracy by the number of epochs after which they were taken; 0 is before training.
         settings: what must be the same for the run to go on; JSON values.
     """
 
     weights: dict[str, Tensor]
     optimizer: dict[int, dict[str, Tensor]]
-    record: list[Evaluation]
+    scaler: dict[str, Any]
+    epochs: int
+    record: dict[int, Evaluation]
     settings: dict[str, Any]
 
 
@@ -45,7 +49,10 @@ def save(
     path: str | Path,
     model: nn.Module,
     optimizer: torch.optim.Optimizer,
-    record: list[Evaluation],
+    scaler: torch.amp.GradScaler,
+    *,
+    epochs: int,
+    record: Mapping[int, Evaluation],
     settings: Mapping[str, Any],
 ) -> None:
     """Write the state of training to ``path``, replacing an older checkpoint in one step."""
@@ -53,7 +60,12 @@ def save(
     for index, state in optimizer.state_dict()["state"].items():
         present = {name: value for name, value in state.items() if value is not None}
         tensors |= _portable(present, prefix=f"{OPTIMIZER_PREFIX}{index}/")
-    training = {"record": [asdict(evaluation) for evaluation in record], "settings": dict(settings)}
+    training = {
+        "epochs": epochs,
+        "record": [{"epoch": epoch} | asdict(evaluation) for epoch, evaluation in record.items()],
+        "settings": dict(settings),
+        "scaler": scaler.state_dict(),
+    }
     _write(path, tensors, {"format": FORMAT, "training": json.dumps(training)})
 
 
@@ -63,12 +75,15 @@ def load(path: str | Path) -> Checkpoint:
     if "training" not in metadata:
         raise UsageError(f"{path} holds weights but no training state, so training cannot go on from it")
     if metadata.get("format") != FORMAT:
-        raise UsageError(f"checkpoint {path} has format {metadata.get('format')!r}, this version reads {FORMAT!r}")
+        found = metadata.get("format")
+        raise UsageError(
+            f"checkpoint {path} has format {found!r}, this version reads {FORMAT!r}; delete it to start again"
+        )
     optimizer: dict[int, dict[str, Tensor]] = {}
     try:
         training = json.loads(metadata["training"])
-        record = [Evaluation(**evaluation) for evaluation in training["record"]]
-        settings = dict(training["settings"])
+        record = {entry.pop("epoch"): Evaluation(**entry) for entry in training["record"]}
+        epochs, settings, scaler = int(training["epochs"]), dict(training["settings"]), dict(training["scaler"])
         if not record:
             raise ValueError("no epoch in it")
         for key in [key for key in tensors if key.startswith(OPTIMIZER_PREFIX)]:
@@ -76,14 +91,21 @@ def load(path: str | Path) -> Checkpoint:
             optimizer.setdefault(int(index), {})[name] = tensors.pop(key)
     except (ValueError, KeyError, TypeError) as error:
         raise UsageError(f"checkpoint {path} is damaged ({error}); delete it to start again") from None
-    return Checkpoint(tensors, optimizer, record, settings)
+    return Checkpoint(tensors, optimizer, scaler, epochs, record, settings)
 
 
-def restore(checkpoint: Checkpoint, model: nn.Module, optimizer: torch.optim.Optimizer, source: str | Path) -> None:
-    """Put the weights and the optimiser state of ``checkpoint`` in place; ``source`` names it in errors."""
+def restore(
+    checkpoint: Checkpoint,
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    scaler: torch.amp.GradScaler,
+    source: str | Path,
+) -> None:
+    """Put the weights and the state of optimiser and scaler in place; ``source`` names the checkpoint in errors."""
     _fill(model, checkpoint.weights, source)
     groups = optimizer.state_dict()["param_groups"]
     optimizer.load_state_dict({"state": checkpoint.optimizer, "param_groups": groups})
+    scaler.load_state_dict(checkpoint.scaler)
 
 
 def save_weights(model: nn.Module, path: str | Path) -> None:

@@ -1,58 +1,26 @@
-"""The training loop: epochs in an order fixed by the seed, a checkpoint and a call after each of them."""
+"""Training from the first epoch to the last, with a checkpoint after each and a call at each evaluation."""
 
 import contextlib
-import hashlib
-import math
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import nn
 
+from jostle import specs
 from jostle.data import Dataset
-from jostle.errors import FailureError, UsageError
+from jostle.errors import UsageError
 from jostle.files import check_writable
-from jostle.training import checkpoints, objectives
-from jostle.training.evaluation import Evaluation, batch, evaluate
+from jostle.progress import Progress, reporter
+from jostle.training import checkpoints
+from jostle.training.evaluation import Evaluation
+from jostle.training.history import Epoch, History
+from jostle.training.loop import Loop
 from jostle.training.recipe import Recipe, check_same
-
-
-@dataclass(frozen=True)
-class Epoch:
-    """Where training stands after ``number`` epochs; 0 is before training.
-
-    Arguments:
-        number: epochs done.
-        loss: mean over the whole training set, in eval mode, after the epoch.
-        accuracy: likewise.
-        model: the model itself, in eval mode, so that a callback can measure it.
-    """
-
-    number: int
-    loss: float
-    accuracy: float
-    model: nn.Module
-
-
-@dataclass(frozen=True)
-class History:
-    """How training went.
-
-    Arguments:
-        losses: mean training loss after epoch 0, 1, 2, ...
-        accuracies: training accuracy after epoch 0, 1, 2, ...
-        stopped: ``target accuracy`` or ``max epochs``: what ended it.
-    """
-
-    losses: tuple[float, ...]
-    accuracies: tuple[float, ...]
-    stopped: str
-
-    @property
-    def epochs(self) -> int:
-        """Epochs trained."""
-        return len(self.losses) - 1
+from jostle.training.reporting import Line
+from jostle.training.schedules import SCHEDULES, Schedule
+from jostle.training.stopping import Limits
 
 
 def fit(
@@ -61,14 +29,20 @@ def fit(
     *,
     optimizer: str = "adam",
     lr: float,
+    schedule: Schedule | str = "constant",
     momentum: float = 0.0,
     weight_decay: float = 0.0,
+    clip: float | None = None,
     batch_size: int = 100,
+    precision: str = "float32",
     max_epochs: int,
     target_accuracy: float | None = None,
+    evaluate_every: int = 1,
     seed: int = 0,
     checkpoint: str | Path | None = None,
-    on_epoch: Callable[[Epoch], None] | None = None,
+    on_epoch: Callable[[Epoch], object] | None = None,
+    progress: Progress = False,
+    name: str = "model",
     device: str | torch.device = "cpu",
 ) -> History:
     """Train ``model`` on ``dataset`` with cross-entropy (binary for a single logit); it ends in eval mode.
@@ -78,124 +52,91 @@ def fit(
 
     With ``checkpoint`` the state is written to that file after every epoch, before ``on_epoch`` is called. If the file
     exists, training goes on from it and ends with the same weights, bit for bit, as a run that was never interrupted
-    (same machine, torch and number of threads). ``on_epoch`` is then called again for the epoch in the file, so across
-    interruptions each epoch is reported at least once and the last one before an interruption perhaps twice.
+    (same machine, torch and number of threads). ``on_epoch`` is then called again for the epoch in the file, if there
+    was an evaluation, so across interruptions each of them is reported at least once and the last one perhaps twice.
 
     Arguments:
         model: from a batch of inputs to logits; moved to ``device``.
         dataset: inputs and labels.
         optimizer: ``adam``, ``adamw`` or ``sgd``.
-        lr: learning rate, constant.
+        lr: learning rate, before the schedule.
+        schedule: what multiplies it in each epoch: ``"constant"``, ``"step:every=8,factor=0.5"``,
+            ``"cosine:epochs=50"``, each with ``warmup=`` epochs if wanted, or an object of ``jostle.training``.
         momentum: for ``sgd`` only.
         weight_decay: as in torch: decoupled for ``adamw``, an L2 penalty for the others.
+        clip: scale the gradient of a step down to this Euclidean norm if it is larger; None for no clipping.
         batch_size: examples a step; the last batch of an epoch may be smaller.
+        precision: ``float32`` computes in the type of the weights; ``bfloat16`` and ``float16`` (on cuda only) by
+            autocast. Weights and evaluations stay in the type of the weights.
         max_epochs: stop after so many epochs; may be raised to continue a finished run from its checkpoint.
-        target_accuracy: stop as soon as the training accuracy is at least this, in (0, 1].
+        target_accuracy: stop at the first evaluation with a training accuracy of at least this, in (0, 1].
+        evaluate_every: epochs from one evaluation to the next; there is always one before training and one at the end.
         seed: of the order of the examples and of dropout; not of the initial weights, which the model brings.
         checkpoint: a file to resume from and to write to.
-        on_epoch: called with an ``Epoch`` before training and after every epoch.
+        on_epoch: called with an ``Epoch`` at every evaluation. If it returns a mapping, of names to numbers or text,
+            the line of ``progress`` shows it.
+        progress: true for a bar on a terminal and plain lines elsewhere, or a function of ``progress.State``.
+        name: how the line of ``progress`` calls the model.
         device: where to train.
+
+    Raises:
+        UsageError: one line on what cannot be used as given.
+        FailureError: training diverged, or a checkpoint could not be written.
     """
-    recipe = Recipe(optimizer, lr, momentum, weight_decay, batch_size, seed)
-    _check_stopping(max_epochs, target_accuracy)
-    device = _move(model, device)
-    stepper = recipe.build_optimizer(model)
-    settings = {} if checkpoint is None else recipe.describe(model, dataset)
-    record: list[Evaluation] = []
+    chosen = specs.build(SCHEDULES, schedule, "schedule", Schedule)
+    recipe = Recipe(optimizer, lr, chosen, momentum, weight_decay, clip, batch_size, precision, seed)
+    limits = Limits(max_epochs, target_accuracy, evaluate_every)
+    recipe.check_length(max_epochs)
+    loop = Loop(model, dataset, recipe, _move(model, device))
+    settings: dict[str, Any] = {}
+    done, record = -1, dict[int, Evaluation]()  # -1: not even evaluated
     if checkpoint is not None:
-        check_writable(checkpoint)
-        if Path(checkpoint).exists():
-            saved = checkpoints.load(checkpoint)
-            check_same(saved.settings, settings, checkpoint)
-            _check_not_past(saved.record, max_epochs, target_accuracy, checkpoint)
-            checkpoints.restore(saved, model, stepper, checkpoint)
-            record = saved.record
+        settings = recipe.describe(model, dataset) | {"evaluate_every": evaluate_every}
+        done, record = _resume(checkpoint, loop, limits, settings)
     model.eval()
-    for epoch in range(max(len(record) - 1, 0), max_epochs + 1):
-        if epoch == len(record):  # Otherwise a resumed run, which only repeats the call for its last epoch.
-            record.append(_run_epoch(epoch, model, dataset, stepper, recipe, device))
-            if checkpoint is not None:
-                checkpoints.save(checkpoint, model, stepper, record, settings)
-        if on_epoch is not None:
-            on_epoch(Epoch(epoch, record[-1].loss, record[-1].accuracy, model))
-        if _reached(record[-1], target_accuracy):
-            break
+    with contextlib.closing(reporter(progress, f"train {name}")) as report:
+        line = Line(report, len(dataset), max_epochs)
+        for epoch in range(max(done, 0), max_epochs + 1):
+            if epoch > max(done, 0):
+                loop.train(epoch, line.trained)
+            if limits.is_due(epoch) and epoch not in record:
+                record[epoch] = loop.evaluate(epoch)
+            if checkpoint is not None and epoch > done:
+                state = loop.model, loop.optimizer, loop.scaler
+                checkpoints.save(checkpoint, *state, epochs=epoch, record=record, settings=settings)
+            if limits.is_due(epoch):
+                line.evaluated(epoch, record[epoch], _call(on_epoch, epoch, record[epoch], model))
+                if limits.is_reached(record[epoch]):
+                    break
     model.eval()  # The last call may have changed it.
-    stopped = "target accuracy" if _reached(record[-1], target_accuracy) else "max epochs"
-    return History(tuple(e.loss for e in record), tuple(e.accuracy for e in record), stopped)
+    return _history(record, limits)
 
 
-def _run_epoch(
-    epoch: int, model: nn.Module, dataset: Dataset, stepper: torch.optim.Optimizer, recipe: Recipe, device: torch.device
-) -> Evaluation:
-    """One pass over the data (none for epoch 0), then loss and accuracy; the model ends in eval mode."""
-    with _own_randomness(recipe.seed, epoch, device):
-        if epoch > 0:
-            order = torch.randperm(len(dataset), generator=_order_generator(recipe.seed, epoch))
-            model.train()
-            try:
-                for start in range(0, len(order), recipe.batch_size):
-                    inputs, labels = batch(model, dataset, order[start : start + recipe.batch_size])
-                    stepper.zero_grad()
-                    torch.autograd.backward(objectives.losses(model(inputs), labels).mean())
-                    stepper.step()
-            finally:
-                model.eval()
-        evaluation = evaluate(model, dataset)
-    if not math.isfinite(evaluation.loss):
-        raise FailureError(
-            f"training diverged: the loss is {evaluation.loss} after epoch {epoch}; lower lr={recipe.lr}"
-        )
-    return evaluation
+def _resume(
+    path: str | Path, loop: Loop, limits: Limits, settings: dict[str, Any]
+) -> tuple[int, dict[int, Evaluation]]:
+    """Put the state in ``path`` in place; returns the epochs done and their record, or (-1, {}) if there is no file."""
+    check_writable(path)
+    if not Path(path).exists():
+        return -1, {}
+    saved = checkpoints.load(path)
+    check_same(saved.settings, settings, path)
+    # A run that ended at a smaller max_epochs was evaluated there; one that goes on is not.
+    record = {epoch: evaluation for epoch, evaluation in saved.record.items() if limits.is_due(epoch)}
+    limits.check_not_past(saved.epochs, record, path)
+    checkpoints.restore(saved, loop.model, loop.optimizer, loop.scaler, path)
+    return saved.epochs, record
 
 
-def _order_generator(seed: int, epoch: int) -> torch.Generator:
-    return torch.Generator().manual_seed(_derive("order", seed, epoch))
+def _call(on_epoch: Callable[[Epoch], object] | None, epoch: int, evaluation: Evaluation, model: nn.Module) -> object:
+    return None if on_epoch is None else on_epoch(Epoch(epoch, evaluation.loss, evaluation.accuracy, model))
 
 
-@contextlib.contextmanager
-def _own_randomness(seed: int, epoch: int, device: torch.device) -> Iterator[None]:
-    """Inside, torch's global generators are a function of seed and epoch; afterwards they are as before."""
-    devices = [device] if device.type == "cuda" else []
-    with torch.random.fork_rng(devices=devices):
-        # Not torch.manual_seed, which would also reseed devices that are not restored.
-        torch.default_generator.manual_seed(_derive("dropout", seed, epoch))
-        if devices:
-            with torch.cuda.device(device):
-                torch.cuda.manual_seed(_derive("dropout", seed, epoch))
-        yield
-
-
-def _derive(purpose: str, seed: int, epoch: int) -> int:
-    # Hashed, so that neighbouring seeds and epochs share no stream, as seed + epoch would.
-    digest = hashlib.blake2b(f"jostle.training {purpose} {seed} {epoch}".encode(), digest_size=8).digest()
-    return int.from_bytes(digest, "big") >> 1  # torch takes 63 bits
-
-
-def _reached(evaluation: Evaluation, target_accuracy: float | None) -> bool:
-    return target_accuracy is not None and evaluation.accuracy >= target_accuracy
-
-
-def _check_stopping(max_epochs: int, target_accuracy: float | None) -> None:
-    if not isinstance(max_epochs, int) or max_epochs < 1:
-        raise UsageError(f"max_epochs must be a whole number of at least 1, got {max_epochs!r}")
-    if target_accuracy is not None and not 0 < target_accuracy <= 1:
-        raise UsageError(f"target_accuracy must lie in (0, 1], got {target_accuracy}; 99 % is 0.99")
-
-
-def _check_not_past(
-    record: list[Evaluation], max_epochs: int, target_accuracy: float | None, source: str | Path
-) -> None:
-    """Raise if a run with these limits would have stopped before the checkpoint was written."""
-    done = len(record) - 1
-    if done > max_epochs:
-        raise UsageError(f"{source} has {done} epochs already, more than max_epochs={max_epochs}; use another file")
-    for epoch, evaluation in enumerate(record[:-1]):
-        if _reached(evaluation, target_accuracy):
-            raise UsageError(
-                f"{source} has {done} epochs, but target_accuracy={target_accuracy} was reached at epoch {epoch}; "
-                "use another file"
-            )
+def _history(record: dict[int, Evaluation], limits: Limits) -> History:
+    evaluations = list(record.values())
+    losses, accuracies = (tuple(getattr(each, key) for each in evaluations) for key in ("loss", "accuracy"))
+    stopped = "target accuracy" if limits.is_reached(evaluations[-1]) else "max epochs"
+    return History(tuple(record), losses, accuracies, stopped)
 
 
 def _move(model: nn.Module, device: str | torch.device) -> torch.device:

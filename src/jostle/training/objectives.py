@@ -10,6 +10,8 @@ from jostle.errors import UsageError
 def losses(logits: Tensor, labels: Tensor) -> Tensor:
     """The loss of each example in nats: cross-entropy, or its binary form -log sigmoid(±logit) for a single logit.
 
+    Half-precision logits are raised to float32 first: three digits do not make a loss.
+
     >>> losses(torch.zeros(1, 2), torch.tensor([1])).tolist() == losses(torch.zeros(1, 1), torch.tensor([1])).tolist()
     True
 
@@ -17,6 +19,8 @@ def losses(logits: Tensor, labels: Tensor) -> Tensor:
         logits: # (batch, classes), or (batch, 1) for a binary task.
         labels: # (batch,) of int64.
     """
+    if logits.dtype in (torch.bfloat16, torch.float16):
+        logits = logits.float()
     if logits.shape[1] == 1:
         targets = labels.to(logits.dtype)
         return functional.binary_cross_entropy_with_logits(logits[:, 0], targets, reduction="none")

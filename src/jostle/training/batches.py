@@ -1,0 +1,34 @@
+"""Examples of a dataset as a model takes them."""
+
+import torch
+from torch import Tensor, nn
+
+from jostle.data import Dataset
+from jostle.errors import UsageError
+
+
+class Batches:
+    """Examples of ``dataset``, on the device and in the floating-point type of the weights of ``model``."""
+
+    def __init__(self, model: nn.Module, dataset: Dataset) -> None:
+        weights = next(model.parameters(), None)
+        if weights is None:
+            raise UsageError(f"{type(model).__name__} has no parameters: there is nothing to train")
+        self._device, self._inputs = weights.device, dataset.inputs
+        self._labels = dataset.labels.to(weights.device, torch.int64)
+        # Token ids stay whole numbers.
+        self._kind = weights.dtype if dataset.inputs.is_floating_point() else dataset.inputs.dtype
+
+    def __len__(self) -> int:
+        return len(self._labels)
+
+    def take(self, rows: Tensor) -> tuple[Tensor, Tensor]:
+        """Inputs and labels of the examples numbered ``rows`` (batch,)."""
+        # index_select: indexing by a tensor takes five times as long (49 against 10 us for 100 images of 28 x 28).
+        inputs = self._inputs.index_select(0, rows.to(self._inputs.device))
+        labels = self._labels.index_select(0, rows.to(self._device))
+        return inputs.to(self._device, self._kind), labels
+
+    def slice(self, start: int, stop: int) -> tuple[Tensor, Tensor]:
+        """Inputs and labels of the examples ``start`` .. ``stop`` - 1; of fewer at the end."""
+        return self._inputs[start:stop].to(self._device, self._kind), self._labels[start:stop]
