@@ -1,16 +1,20 @@
 """What a Boolean function is made of: its Fourier weight by degree and its sensitivity profile, as bars."""
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import ArrayLike
 
-from jostle.boolean import Analysis
-from jostle.figures.style import COLORS, WIDTH, label, styled
+from jostle.figures.style import COLORS, INK, WIDTH, label, styled
+
+if TYPE_CHECKING:
+    from jostle.boolean import Analysis
 
 
-def boolean_figure(analysis: Analysis, title: str | None = None) -> Figure:
+def boolean_figure(analysis: "Analysis", title: str | None = None) -> Figure:
     """The Fourier weight by degree and, for a function into {-1, 1}, the share of inputs by sensitivity.
 
     A mark on the second panel is the mean, the total sensitivity.
@@ -23,7 +27,7 @@ def boolean_figure(analysis: Analysis, title: str | None = None) -> Figure:
         label(axes[0], "degree k", "Fourier weight on degree k")
         if analysis.is_boolean:
             draw_bars(axes[1], analysis.sensitivity_profile / len(analysis.table), COLORS[1])
-            axes[1].axvline(analysis.total_sensitivity, color="#22252a", linewidth=1.0, linestyle=(0, (4, 2)))
+            axes[1].axvline(analysis.total_sensitivity, color=INK, linewidth=1.0, linestyle=(0, (4, 2)))
             label(axes[1], "sensitivity s (dashed: the mean)", "share of inputs with sensitivity s")
         if title is not None:
             figure.suptitle(title, x=0.01, ha="left", fontsize=11, weight="bold")
