@@ -168,6 +168,7 @@ def test_a_stop_before_the_second_record_is_made_good(tmp_path, monkeypatch):
     check_stop_before(1, demo(tmp_path / "whole").run(), tmp_path / "stopped", monkeypatch)
 
 
+@pytest.mark.slow
 def test_a_stop_before_any_other_record_is_made_good(tmp_path, monkeypatch):
     whole = demo(tmp_path / "whole").run()
     for number in [0, *range(2, len(whole))]:

@@ -9,6 +9,8 @@ from jostle.studies.study import Study, check_declared
 MODULES: list[str] = [
     "jostle.studies.p2403_06925.proposition_3_1",
     "jostle.studies.p2403_06925.proposition_3_2",
+    "jostle.studies.p2403_06925.figure_13",
+    "jostle.studies.p2403_06925.figure_18",
     "jostle.studies.jostle.random_networks",
 ]
 
