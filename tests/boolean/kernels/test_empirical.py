@@ -140,10 +140,39 @@ def test_the_features_carry_the_covariance_of_the_output():
     assert np.all(np.abs(products.mean(0) - empirical_ck(network.features, 3)) < 4 * error)
 
 
+@pytest.mark.parametrize("take", [lambda network: network, lambda network: network.forward], ids=["module", "method"])
+def test_features_of_a_module_are_taken_in_eval_mode_and_in_its_own_dtype(network, take):
+    network = network.float()  # the default is float64 in these tests
+    network[1].eval()
+    gram = empirical_ck(take(network), 4)
+    assert [part.training for part in network] == [True, False, True, True]
+    outputs = network.eval()(torch.as_tensor(cube.points(4)).float()).detach().double()
+    np.testing.assert_allclose(gram, outputs @ outputs.T, rtol=1e-6)
+
+
+def test_the_mode_comes_back_after_an_error(network):
+    for call in (empirical_ck, empirical_ntk):
+        with pytest.raises(UsageError):
+            call(network, 3)
+        assert all(part.training for part in network.modules())
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: empirical_ntk(nn.Linear(11, 1), 11), "n is 11; expected 1 to 10"),
+        (lambda: empirical_ntk(nn.Linear(11, 1), 11), "n is 11; expected a whole number from 1 to 10 .* give inputs"),
+        (lambda: empirical_ntk(nn.Linear(4, 1), 4.0), "n is 4.0; expected a whole number"),
+        (lambda: empirical_ck(lambda x: x, True), "n is True; expected a whole number"),
+        (lambda: empirical_ntk(nn.Linear(4, 1), 3), "model does not take inputs of the shape \\(2, 3\\)"),
+        (lambda: empirical_ck(nn.Linear(4, 1), 3), "features does not take inputs of the shape \\(8, 3\\)"),
+        (lambda: empirical_ntk(lambda x: x, 3), "model is a function; expected a torch.nn.Module"),
+        (lambda: empirical_ck(lambda x: (x,), 3), "features answers with a tuple; expected a tensor"),
+        (lambda: FiniteAttention(2, 2, width=4, heads=0, seed=0), "heads is 0; expected a whole number of at least 1"),
+        (lambda: FiniteAttention(2, 2, width=0, heads=2, seed=0), "width is 0"),
+        (lambda: FiniteAttention(2, 0, width=4, heads=2, seed=0), "dim is 0"),
+        (lambda: FiniteAttention(2, 2, width=4, heads=2, head_dim=0, seed=0), "head_dim is 0"),
+        (lambda: FiniteMlp(2, width=0, seed=0), "width is 0"),
+        (lambda: FiniteMlp(0, width=2, seed=0), "n is 0"),
         (lambda: empirical_ntk(nn.Linear(3, 1), 0), "n is 0"),
         (lambda: empirical_ntk(nn.Linear(3, 2), 3), "answers 2 inputs with the shape \\(2, 2\\)"),
         (lambda: empirical_ntk(nn.Linear(3, 1)), "either n, for the whole cube, or inputs"),

@@ -1,8 +1,9 @@
 import numpy as np
 import pytest
+import torch
 
 from jostle.boolean import cube
-from jostle.boolean.kernels import fourier_projection, gram_eigenvalues, premise
+from jostle.boolean.kernels import attention_gram, fourier_projection, gram_eigenvalues, premise
 from jostle.errors import UsageError
 
 
@@ -71,6 +72,17 @@ def test_the_spread_is_over_pairs_with_one_product():
     assert 0 < found.spread_within_product <= found.spread
 
 
+def test_a_transposed_matrix_is_the_same_matrix():
+    """Its columns lie one after the other in memory; 64 x 64, so that more than one matrix product is taken."""
+    gram = attention_gram(3, 2)
+    gram = (gram + gram.T) / 2
+    transposed = gram.T
+    assert not transposed.flags.c_contiguous
+    found, expected = fourier_projection(transposed), fourier_projection(gram)
+    for one, other in zip(vars(found).values(), vars(expected).values(), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
 def test_a_kernel_of_zeros_is_diagonal():
     assert fourier_projection(np.zeros((4, 4))).off_diagonal_share == 0
 
@@ -84,6 +96,8 @@ def test_a_kernel_of_zeros_is_diagonal():
         (np.ones(4), "gram has the shape \\(4,\\)"),
         (np.full((4, 4), np.nan), "nan or inf"),
         (np.triu(np.ones((4, 4))), "not symmetric"),
+        (torch.ones(4, 4, requires_grad=True), "gram is a Tensor .* give gram.detach\\(\\)$"),
+        ([["a", "b"], ["c", "d"]], "gram is a list that is no array of numbers"),
     ],
 )
 def test_wrong_use_is_answered_in_one_line(look, gram, message):

@@ -5,20 +5,33 @@ import pytest
 from scipy.special import erf
 
 from jostle.boolean.kernels.activations import ACTIVATIONS, moments
-from jostle.boolean.kernels.series import Series, inverse_root, line
+from jostle.boolean.kernels.series import inverse_root, line
+from tests.boolean.kernels import reference
 
 
 def test_the_inverse_root_has_the_binomial_coefficients():
     expected = [comb(2 * m, m) / 4**m for m in range(300)]
-    np.testing.assert_allclose(inverse_root(line(0.0, 1.0, terms=300)).coefficients, expected, rtol=1e-13)
+    found = inverse_root(line(0.0, 1.0, terms=600).coefficients, complement=1.0)
+    np.testing.assert_allclose(found[0::2], expected, rtol=1e-13)
+    assert not np.any(found[1::2])
 
 
 def test_the_inverse_root_squared_times_what_it_inverts_is_one():
-    inner = Series(np.array([0.3, 0.2, 0.0, 0.1, 0.05, 0.0, 0.0, 0.0]))
-    root = inverse_root(inner)
-    complement = np.concatenate(([0.7], -inner.coefficients[1:]))
-    product = np.convolve(np.convolve(root.coefficients, root.coefficients)[:8], complement)[:8]
+    path = np.array([0.3, 0.2, 0.0, 0.1, 0.05, 0.0, 0.0, 0.0])
+    root = inverse_root(path, complement=0.7)
+    inverted = -np.convolve(path, path)[:8]
+    inverted[0] += 1
+    product = np.convolve(np.convolve(root, root)[:8], inverted)[:8]
     np.testing.assert_allclose(product, [1, 0, 0, 0, 0, 0, 0, 0], atol=1e-14)
+
+
+def test_the_inverse_root_of_a_path_that_starts_just_below_one():
+    """1 - path(0) = 1e-9 comes from the caller; from path(0) itself it would be wrong in the eighth digit."""
+    with reference.mp.workdps(60):
+        complement = reference.mp.mpf(10) ** -9
+        exact = reference.mp.taylor(lambda t: 1 / reference.mp.sqrt(1 - (1 - complement * (1 - t)) ** 2), 0, 20)
+    found = inverse_root(line(1 - 1e-9, 1e-9, terms=21).coefficients, complement=1e-9)
+    np.testing.assert_allclose(found, [float(x) for x in exact], rtol=1e-13)
 
 
 @pytest.mark.parametrize("name", ACTIVATIONS)

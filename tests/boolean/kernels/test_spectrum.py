@@ -16,10 +16,25 @@ CASES = [  # name, depth, activation, weight_variance, bias_variance
     ("mlp-ntk", 3, "erf", 1.0, 0.1),
     ("mlp-ntk", 2, "erf", 50.0, 1.0),  # converges just beyond 1: the remainder counts
     ("mlp-ntk", 2, "erf", 0.05, 0.01),  # mu_n = 1e-297 at n = 200
+    ("mlp-ck", 1, "erf", 16.0, 1.0),  # converges beyond 1, and 600 terms leave 1e-11 of it
+    ("mlp-ck", 1, "relu", 2.0, 1e-6),  # the odd terms are a millionth of the even ones
+    ("mlp-ck", 12, "erf", 90.0, 0.0),
+    ("mlp-ck", 2, "relu", 0.1, 5.0),  # nearly a constant
+    ("mlp-ntk", 20, "relu", 1.0, 1.0),  # all inputs drawn together: correlations 1 - 1e-6 and up
     ("linear-attention-ck", 2, None, 1.0, 0.0),
     ("linear-attention-ntk", 6, None, 1.0, 0.0),  # c^729: beyond the terms kept for n = 10
     ("linear-attention-ntk", 2, "relu", 2.0, 0.0),
     ("linear-attention-ntk", 2, "erf", 1.0, 0.2),
+]
+
+LARGE_BIAS = [  # n, weight_variance, bias_variance, depth of mlp-ck with relu: the remainder is far below Psi(1)
+    (200, 2.0, 5.0, 1),
+    (200, 2.0, 100.0, 1),
+    (40, 0.5, 1.0, 6),
+    (40, 1.0, 1.0, 20),
+    (60, 0.1, 5.0, 2),
+    (40, 0.1, 1.0, 3),
+    (40, 0.5, 1.0, 40),
 ]
 
 
@@ -52,6 +67,35 @@ def assert_agrees_with_the_reference(n, case, digits, error):
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_every_eigenvalue_agrees_with_the_sum_over_distances_in_many_digits(n, case):
     assert_agrees_with_the_reference(n, case, digits=160, error=2e-12)
+
+
+@pytest.mark.parametrize(("n", "weight_variance", "bias_variance", "depth"), LARGE_BIAS)
+def test_a_large_constant_costs_no_digits(n, weight_variance, bias_variance, depth):
+    case = "mlp-ck", depth, "relu", weight_variance, bias_variance
+    assert_agrees_with_the_reference(n, case, digits=2 * n, error=4e-11 if n == 200 else 2e-12)
+
+
+@pytest.mark.parametrize("weight_variance", [8.0, 10.0, 12.0, 14.0, 16.0, 18.0, 20.0, 30.0])
+@pytest.mark.parametrize("name", ["mlp-ck", "mlp-ntk"])
+def test_a_remainder_near_rounding_errors_is_neither_lost_nor_noise(name, weight_variance):
+    """From 1e-19 to 1e-5 of the mass of its parity."""
+    assert_agrees_with_the_reference(24, (name, 1, "erf", weight_variance, 1.0), digits=80, error=2e-13)
+
+
+@pytest.mark.parametrize("n", [3, 7, 12])
+@pytest.mark.parametrize("depth", [1, 2, 3])
+def test_series_in_the_cube_of_the_correlation_have_a_remainder_too(n, depth):
+    assert_agrees_with_the_reference(n, ("linear-attention-ntk", depth, "erf", 1.0, 0.2), digits=80, error=2e-13)
+
+
+def test_layers_that_shrink_their_input_fiftyfold():
+    assert_agrees_with_the_reference(40, ("mlp-ck", 11, "erf", 0.02, 1e-5), digits=400, error=2e-13)
+
+
+@pytest.mark.parametrize("bias", [1e-3, 1e-6, 1e-9])
+def test_attention_with_relu_and_a_small_bias_loses_digits_as_stated(bias):
+    case = "linear-attention-ck", 1, "relu", 2.0, bias
+    assert_agrees_with_the_reference(16, case, digits=80, error=4e-15 * 2.0 / bias)
 
 
 @pytest.mark.parametrize("case", [CASES[3], CASES[5]], ids=str)
@@ -126,7 +170,7 @@ def test_a_spectrum_behaves_like_its_array():
     assert found[0] == found.eigenvalues[0]
     assert found.share(1) == pytest.approx(64 * found[1] / found.trace)
     assert (found.name, found.n, found.underflows) == ("mlp-ntk", 64, False)
-    with pytest.raises(UsageError, match="degree is 65; expected 0 to 64"):
+    with pytest.raises(UsageError, match="degree is 65; expected a whole number from 0 to 64"):
         found.share(65)
 
 
@@ -147,6 +191,9 @@ def test_a_given_series():
     cut = spectrum_of(geometric[:100], 4, ends=(10.0, 1 / 1.9))
     np.testing.assert_allclose(cut, spectrum_of(geometric, 4), rtol=1e-9)
     assert not np.allclose(spectrum_of(geometric[:100], 4), spectrum_of(geometric, 4), rtol=1e-7)
+    finite = [1.0, 0.5, 0.5, 0.25, 0.25, 0.125, 0.125]  # falls like a geometric series, and ends
+    exact = spectrum_of(finite, 9)
+    np.testing.assert_array_equal(spectrum_of(finite, 9, ends=(2.75, 1.0)), exact)
     stretched = spectrum_of(np.ones(2000), 4, radius=1 / 0.9)
     np.testing.assert_allclose(stretched, spectrum_of(geometric, 4), rtol=1e-12)
 
@@ -162,15 +209,28 @@ def test_recursions_on_numbers_take_whole_arrays():
     ("arguments", "message"),
     [
         ({"name": "mlp-nkt"}, "unknown kernel 'mlp-nkt'; did you mean mlp-ntk"),
-        ({"n": 0}, "n is 0; expected 1 to 1000"),
-        ({"n": 5000}, "n is 5000; expected 1 to 1000"),
-        ({"depth": 0}, "depth is 0; expected at least 1"),
+        ({"n": 0}, "n is 0; expected a whole number from 1 to 1000 bits"),
+        ({"n": 5000}, "n is 5000; expected a whole number from 1 to 1000 bits"),
+        ({"n": 10.0}, "n is 10.0; expected a whole number"),
+        ({"n": "8"}, "n is '8'; expected a whole number"),
+        ({"n": True}, "n is True; expected a whole number"),
+        ({"depth": 0}, "depth is 0; expected a whole number of at least 1"),
+        ({"depth": 2.0}, "depth is 2.0; expected a whole number"),
         ({"activation": "rellu"}, "unknown activation 'rellu'; did you mean relu"),
         ({"weight_variance": -1.0}, "weight_variance is -1.0; expected a number above 0"),
         ({"weight_variance": 0.0}, "weight_variance is 0.0"),
+        ({"weight_variance": "2"}, "weight_variance is '2'; expected a number above 0"),
         ({"bias_variance": -0.1}, "bias_variance is -0.1; expected 0 or more"),
         ({"bias_variance": float("nan")}, "bias_variance is nan"),
         ({"name": "linear-attention-ck", "bias_variance": 0.5}, "name an activation"),
+        (
+            {"name": "linear-attention-ck", "n": 8, "depth": 8, "activation": "relu", "weight_variance": 4.0},
+            "the kernel under- or overflows at depth 8 with weight_variance 4;",
+        ),
+        ({"name": "linear-attention-ck", "depth": 30, "activation": "erf"}, "under- or overflows at depth 30"),
+        ({"name": "linear-attention-ck", "depth": 30, "activation": "relu", "weight_variance": 0.1}, "under- or over"),
+        ({"name": "mlp-ck", "depth": 60, "weight_variance": 1e6}, "under- or overflows at depth 60"),
+        ({"name": "mlp-ntk", "depth": 60, "weight_variance": 1e-6}, "under- or overflows at depth 60"),
     ],
 )
 def test_wrong_use_is_answered_in_one_line(arguments, message):
@@ -178,7 +238,17 @@ def test_wrong_use_is_answered_in_one_line(arguments, message):
         kernel_spectrum(**{"name": "mlp-ntk", "n": 4} | arguments)
 
 
-@pytest.mark.parametrize("coefficients", [[], [1.0, -0.1], [np.nan], [[1.0]], [0.0, 0.0]])
+def test_whole_numbers_of_numpy_are_whole_numbers():
+    plain = kernel_spectrum("mlp-ntk", 8, 2)
+    np.testing.assert_array_equal(kernel_spectrum("mlp-ntk", np.int64(8), np.uint8(2)), plain)
+    assert len(spectrum_of([1, 1], np.int32(2))) == 3
+    with pytest.raises(UsageError, match=r"n is 2\.5; expected a whole number"):
+        spectrum_of([1, 1], 2.5)
+    with pytest.raises(UsageError, match=r"ends\[0\] is 0\.0; expected a number above 0"):
+        spectrum_of([1, 1], 2, ends=(0.0, 0.0))
+
+
+@pytest.mark.parametrize("coefficients", [[], [1.0, -0.1], [np.nan], [[1.0]], [0.0, 0.0], ["a"], None])
 def test_coefficients_that_are_no_kernel(coefficients):
     with pytest.raises(UsageError, match="coefficients"):
         spectrum_of(coefficients, 3)

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from jostle.boolean.kernels import excess
 from jostle.boolean.kernels.series import Floats, Series, integral_along, inverse_root
 from jostle.registry import unknown_name
 
@@ -45,11 +46,16 @@ class Relu:
 
     def of_series(self, covariance: Series, variance: float) -> tuple[Series, Series]:
         correlation = covariance * (1 / variance)
-        start_value, start_slope = self.of_numbers(correlation.coefficients[0], 1.0, 1.0)
-        root = inverse_root(correlation * correlation)
-        slope = integral_along(root * (1 / (2 * np.pi)), correlation, float(start_slope))  # kappa_0' = root / pi
-        value = integral_along(slope, correlation, float(start_value))  # kappa_1' = kappa_0
-        return value * variance, slope
+        path, masses = correlation.coefficients, correlation.masses
+        at = excess.angles(masses, complement=0.0)
+        step = np.pi - at.start  # pi kappa_0 at c = 0
+        ramp = np.sin(at.start) + step * path[0]  # pi kappa_1
+        root = inverse_root(path, masses.moving)
+        slopes = integral_along(root, path, step)  # kappa_0' = root / pi
+        values = integral_along(slopes, path, ramp)  # kappa_1' = kappa_0
+        slope = Series(slopes, masses.through(step, root[0], excess.of_arcsine(at)))
+        value = Series(values, masses.through(ramp, step, excess.of_arc_cosine(at)))
+        return value * (variance / (2 * np.pi)), slope * (1 / (2 * np.pi))
 
 
 @dataclass(frozen=True)
@@ -71,10 +77,18 @@ class Erf:
         return 2 / np.pi * np.arcsin(ratio), 4 / np.pi / (scale * np.sqrt((1 - ratio) * (1 + ratio)))
 
     def of_series(self, covariance: Series, variance: float) -> tuple[Series, Series]:
-        ratio = covariance * (2 / (1 + 2 * variance))
-        root = inverse_root(ratio * ratio)
-        value = integral_along(root, ratio, float(np.arcsin(ratio.coefficients[0])))
-        return value * (2 / np.pi), root * (4 / np.pi / (1 + 2 * variance))
+        scale = 1 + 2 * variance
+        ratio = covariance * (2 / scale)
+        path, masses = ratio.coefficients, ratio.masses
+        root = inverse_root(path, 1 / scale + masses.moving)
+        values = integral_along(root, path, float(np.arcsin(path[0])))
+        if masses.total < excess.SMALL:
+            value_masses, slope_masses = excess.of_small(masses)
+        else:
+            at = excess.angles(masses, complement=1 / scale)
+            value_masses = masses.through(values[0], root[0], excess.of_arcsine(at))
+            slope_masses = masses.through(root[0], path[0] * root[0] ** 3, excess.of_inverse_root(at))
+        return Series(values, value_masses) * (2 / np.pi), Series(root, slope_masses) * (4 / np.pi / scale)
 
 
 Activation = Relu | Erf

@@ -19,6 +19,7 @@ just <x, y>: whether the premise of Prop. 3.1 holds is for ``gram.premise`` to s
 import numpy as np
 
 from jostle.boolean import cube
+from jostle.boolean.kernels.arguments import number, out_of_range, whole
 from jostle.boolean.kernels.recursions import Layers
 from jostle.boolean.kernels.series import Floats
 from jostle.boolean.kernels.zonal import checked_layers
@@ -63,24 +64,19 @@ def attention_gram(
             at x = y in the first layer, which keeps the kernel near 1; 1 gives the formula as printed.
     """
     layers = checked_layers(depth, activation, weight_variance, bias_variance)
-    divisor = _checked_scale(tokens, dim, scale)
+    tokens, dim = whole("tokens", tokens), whole("dim", dim)
+    if tokens * dim > LARGEST:
+        raise UsageError(f"tokens is {tokens} and dim is {dim}; expected at most {LARGEST} bits in all")
+    divisor = default_scale(tokens, dim) if scale is None else number("scale", scale)
     for argument, value, known in (("kernel kind", kind, KINDS), ("readout", readout, READOUTS)):
         if value not in known:
             raise unknown_name(argument, value, known)
-    inputs = cube.points(tokens * dim).reshape(-1, tokens, dim).astype(np.float64)  # (points, T, d)
-    variances = _variances(inputs, layers, divisor)
-    gram = np.empty((len(inputs), len(inputs)))
-    step = max(1, _AT_ONCE // (len(inputs) * tokens**2))
-    for start in range(0, len(inputs), step):
-        rows = slice(start, start + step)
-        covariance = np.einsum("xid,yjd->xyij", inputs[rows], inputs) / dim  # (rows, points, T, T)
-        tangent = np.zeros_like(covariance)
-        for layer in range(depth):
-            covariance, tangent = _attend(covariance, tangent, divisor)
-            if layers.activation is not None:
-                left = variances[layer][rows, None, :, None]
-                covariance, tangent = _dense(covariance, tangent, left, variances[layer][None, :, None, :], layers)
-        gram[rows] = _read(covariance if kind == "ck" else covariance + tangent, readout)
+    with np.errstate(all="ignore"):  # what leaves the range of floats is told below
+        gram = _gram(
+            cube.points(tokens * dim).reshape(-1, tokens, dim).astype(np.float64), kind, readout, layers, divisor
+        )
+    if not np.all(np.isfinite(gram)) or not np.any(gram):
+        raise out_of_range(layers.depth, layers.weight_variance)
     return gram
 
 
@@ -90,7 +86,27 @@ def default_scale(tokens: int, dim: int) -> float:
     >>> default_scale(tokens=4, dim=2)
     10.0
     """
+    tokens, dim = whole("tokens", tokens), whole("dim", dim)
     return tokens + tokens * (tokens - 1) / dim
+
+
+def _gram(inputs: Floats, kind: str, readout: str, layers: Layers, scale: float) -> Floats:
+    """inputs: (points, T, d)."""
+    tokens, dim = inputs.shape[1:]
+    variances = _variances(inputs, layers, scale)
+    gram = np.empty((len(inputs), len(inputs)))
+    step = max(1, _AT_ONCE // (len(inputs) * tokens**2))
+    for start in range(0, len(inputs), step):
+        rows = slice(start, start + step)
+        covariance = np.einsum("xid,yjd->xyij", inputs[rows], inputs) / dim  # (rows, points, T, T)
+        tangent = np.zeros_like(covariance)
+        for layer in range(layers.depth):
+            covariance, tangent = _attend(covariance, tangent, scale)
+            if layers.activation is not None:
+                left = variances[layer][rows, None, :, None]
+                covariance, tangent = _dense(covariance, tangent, left, variances[layer][None, :, None, :], layers)
+        gram[rows] = _read(covariance if kind == "ck" else covariance + tangent, readout)
+    return gram
 
 
 def _attend(covariance: Floats, tangent: Floats, scale: float) -> tuple[Floats, Floats]:
@@ -125,15 +141,3 @@ def _read(kernel: Floats, readout: str) -> Floats:
     if readout == "flatten":
         return np.asarray(np.einsum("xyii->xy", kernel) / kernel.shape[-1])
     return np.asarray(kernel.mean((-2, -1)))
-
-
-def _checked_scale(tokens: int, dim: int, scale: float | None) -> float:
-    if tokens < 1 or dim < 1 or tokens * dim > LARGEST:
-        raise UsageError(
-            f"tokens is {tokens} and dim is {dim}; expected at least 1 each and at most {LARGEST} bits in all"
-        )
-    if scale is None:
-        return default_scale(tokens, dim)
-    if not (np.isfinite(scale) and scale > 0):
-        raise UsageError(f"scale is {scale}; expected a number above 0")
-    return scale

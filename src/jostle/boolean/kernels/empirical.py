@@ -5,7 +5,8 @@ Over the whole cube they are Gram matrices (2^n, 2^n) in table order, for ``gram
 width is known are in ``finite``.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -14,6 +15,7 @@ from torch import Tensor, nn
 from torch.func import functional_call, grad, vmap
 
 from jostle.boolean import cube
+from jostle.boolean.kernels.arguments import whole
 from jostle.boolean.kernels.series import Floats
 from jostle.errors import UsageError
 
@@ -45,18 +47,17 @@ def empirical_ntk(
     Returns:
         (2^n, 2^n) or (count, count).
     """
+    if not isinstance(model, nn.Module):
+        raise UsageError(
+            f"model is a {type(model).__name__}; expected a torch.nn.Module, whose parameters are the kernel's"
+        )
     trained = {name: parameter.detach() for name, parameter in model.named_parameters() if parameter.requires_grad}
     if not trained:
         raise UsageError("model has no parameter that requires a gradient; its tangent kernel is empty")
     points = _points(n, inputs, like=next(iter(trained.values())))
-    modes = [(module, module.training) for module in model.modules()]
-    model.eval()
-    try:
+    with _in_eval_mode(model):
         _check_output(model, points)
         kernel = sum((_tangent(model, name, trained, points) for name in trained), start=points.new_zeros(()))
-    finally:
-        for module, mode in modes:
-            module.training = mode
     return kernel.double().cpu().numpy()
 
 
@@ -71,16 +72,50 @@ def empirical_ck(
     >>> empirical_ck(lambda x: x, 2)[0].tolist()
     [2.0, 0.0, 0.0, -2.0]
 
+    A module, or the module that a bound method such as ``network.features`` belongs to, runs in eval mode, on inputs in
+    the dtype and on the device of its parameters, and every part of it is left in the mode it came in.
+
     Arguments:
         features: (batch, n) to (batch, ...); everything after the batch is flattened.
         n, inputs: as in ``empirical_ntk``.
     """
-    with torch.no_grad():
-        found = features(_points(n, inputs, like=torch.zeros(())))
+    owner = features if isinstance(features, nn.Module) else getattr(features, "__self__", None)
+    module = owner if isinstance(owner, nn.Module) else nn.Module()
+    floats = (parameter for parameter in module.parameters() if parameter.is_floating_point())
+    points = _points(n, inputs, like=next(floats, torch.zeros(())))
+    with _in_eval_mode(module), torch.no_grad():
+        found = _answer(features, points, "features")
     if found.ndim < 2:
         raise UsageError(f"features answers with the shape {tuple(found.shape)}; expected (batch, features)")
     rows = found.flatten(1)
     return (rows @ rows.T).double().cpu().numpy()
+
+
+@contextmanager
+def _in_eval_mode(model: nn.Module) -> Iterator[None]:
+    """Every part of the model in eval mode, and afterwards in the mode it came in."""
+    modes = [(module, module.training) for module in model.modules()]
+    model.eval()
+    try:
+        yield
+    finally:
+        for module, mode in modes:
+            module.training = mode
+
+
+def _answer(function: Callable[[Tensor], Tensor], points: Tensor, name: str) -> Tensor:
+    """function(points), with a word on what does not fit."""
+    try:
+        found = function(points)
+    except (RuntimeError, ValueError, IndexError) as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise UsageError(
+            f"{name} does not take inputs of the shape {tuple(points.shape)}: {reason}; expected (batch, n) to fit it, "
+            "check n"
+        ) from error
+    if not isinstance(found, Tensor):
+        raise UsageError(f"{name} answers with a {type(found).__name__}; expected a tensor")
+    return found
 
 
 def _tangent(model: nn.Module, name: str, trained: dict[str, Tensor], points: Tensor) -> Tensor:
@@ -111,9 +146,7 @@ def _points(n: int | None, inputs: Tensor | NDArray[Any] | None, like: Tensor) -
     if (n is None) == (inputs is None):
         raise UsageError("give either n, for the whole cube, or inputs, and not both")
     if n is not None:
-        if not 1 <= n <= LARGEST:
-            raise UsageError(f"n is {n}; expected 1 to {LARGEST} bits for the whole cube; give inputs for larger n")
-        inputs = cube.points(n)
+        inputs = cube.points(whole("n", n, 1, LARGEST, " for the whole cube; give inputs for larger n"))
     points = torch.as_tensor(inputs).to(like)
     if points.ndim < 2:
         raise UsageError(f"inputs has the shape {tuple(points.shape)}; expected (count, n)")
@@ -122,7 +155,7 @@ def _points(n: int | None, inputs: Tensor | NDArray[Any] | None, like: Tensor) -
 
 def _check_output(model: nn.Module, points: Tensor) -> None:
     with torch.no_grad():
-        shape = tuple(model(points[:2]).shape)
+        shape = tuple(_answer(model, points[:2], "model").shape)
     count = min(2, len(points))
     if shape not in ((count,), (count, 1)):
         raise UsageError(

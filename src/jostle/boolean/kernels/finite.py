@@ -11,6 +11,7 @@ import math
 import torch
 from torch import Tensor, nn
 
+from jostle.boolean.kernels.arguments import whole
 from jostle.boolean.kernels.attention import READOUTS, default_scale
 from jostle.boolean.kernels.recursions import Layers
 from jostle.boolean.kernels.zonal import checked_layers
@@ -42,7 +43,9 @@ class FiniteMlp(nn.Module):
         seed: int,
     ) -> None:
         super().__init__()
+        n, width = whole("n", n), whole("width", width)
         self.layers = checked_layers(depth, activation, weight_variance, bias_variance)
+        depth = self.layers.depth
         self.phi = _PHI[activation]
         generator = torch.Generator().manual_seed(seed)
         self.weights = nn.ParameterList(_normal(generator, n if i == 0 else width, width) for i in range(depth))
@@ -97,9 +100,11 @@ class FiniteAttention(nn.Module):
         for argument, value, known in (("attention", kind, _KINDS), ("readout", readout, READOUTS)):
             if value not in known:
                 raise unknown_name(argument, value, known)
+        width, heads, head_dim = whole("width", width), whole("heads", heads), whole("head_dim", head_dim)
         self.tokens, self.dim, self.kind, self.pools = tokens, dim, kind, readout == "mean"
         self.scale = default_scale(tokens, dim)
         self.layers = checked_layers(depth, activation, weight_variance, bias_variance)
+        depth = self.layers.depth
         self.phi = _PHI[activation] if activation is not None else None
         generator = torch.Generator().manual_seed(seed)
         sizes = [dim] + [width] * (depth - 1)

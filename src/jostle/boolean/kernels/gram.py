@@ -129,7 +129,13 @@ def gram_eigenvalues(gram: NDArray[Any]) -> Floats:
 
 
 def _checked(gram: NDArray[Any]) -> tuple[Floats, int]:
-    kernel = np.asarray(gram, dtype=np.float64)
+    try:
+        kernel = np.asarray(gram, dtype=np.float64)
+    except (RuntimeError, TypeError, ValueError) as error:  # numpy refuses tensors with a RuntimeError or TypeError
+        raise UsageError(
+            f"gram is a {type(gram).__name__} that is no array of numbers ({str(error).splitlines()[0]}); expected "
+            "(2^n, 2^n) numbers; of a tensor that requires a gradient give gram.detach()"
+        ) from None
     if kernel.ndim != 2 or kernel.shape[0] != kernel.shape[1]:
         raise UsageError(f"gram has the shape {kernel.shape}; expected (2^n, 2^n), one row and column for each input")
     n = cube.dimension(kernel, "gram")

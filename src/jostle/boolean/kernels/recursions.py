@@ -65,7 +65,7 @@ def one_token_attention(c: Value, layers: Layers) -> tuple[Value, Value]:
     for _ in range(layers.depth):
         square = covariance * covariance
         tangent = (covariance + tangent) * square * 3.0
-        covariance, variance = covariance * square, variance**3
+        covariance, variance = covariance * square, variance * variance * variance  # ** raises where * gives inf
         if layers.activation is not None:
             covariance, variance = covariance * w + b, variance * w + b
             tangent = covariance + tangent * w

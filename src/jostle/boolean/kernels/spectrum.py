@@ -11,7 +11,9 @@ of size one. Here Psi(c) = sum_m a_m c^m with a_m >= 0, and the moments v_(m,k) 
     v_(0,k) = [k = 0],    v_(m+1,k) = (k v_(m,k-1) + (n - k) v_(m,k+1)) / n,
 
 an Ehrenfest urn: only positive terms. After 25 n steps v has settled, to within n e^-50, at 2^(1-n) where k and m have
-the same parity and at 0 elsewhere; what is left of the series is summed by its value at 1 and at -1.
+the same parity and at 0 elsewhere. What the terms left out add up to is the one difference taken here: of the masses of
+the series from the second order on (``masses``) and of the terms kept, for each parity, so that neither a large
+constant nor a large linear term eats its digits. ``zonal.kernel_spectrum`` says how exact the result is.
 """
 
 from collections.abc import Iterator
@@ -23,12 +25,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln
 
-from jostle.boolean.kernels.series import Floats
+from jostle.boolean.kernels.arguments import number, whole
+from jostle.boolean.kernels.series import Floats, Series
 from jostle.errors import UsageError
 
 LARGEST = 1000  # beyond it the urn's columns leave the range of floats
 STEPS = 25  # steps of the urn for each bit
-_NOTHING_LEFT = 1e-11  # of Psi(1): a remainder below this cannot be told from rounding errors and matters nowhere
+_BLURRED = 1e-9  # of the size: a smaller difference may be made of rounding errors
+_NOISE = 1e-13  # the same for a smaller one that is certainly made of them
+_STEEP = 8.0  # local exponent m d log a_m / dm beyond that of all power laws, at most 5/2 here
+_CLOSE = 0.05  # to the geometric continuation, relative
 _EQUAL = 1e-9  # log eigenvalues closer than this count as equal
 
 
@@ -73,9 +79,7 @@ class Spectrum:
 
     def share(self, degree: int) -> float:
         """The part of the trace that one degree holds."""
-        if not 0 <= degree <= self.n:
-            raise UsageError(f"degree is {degree}; expected 0 to {self.n}")
-        return float(self.shares[degree])
+        return float(self.shares[whole("degree", degree, 0, self.n)])
 
     @property
     def even_gaps(self) -> Floats:
@@ -123,30 +127,56 @@ def spectrum_of(
         coefficients: (terms,) a_m radius^m. Of an infinite series at least 25 n terms.
         n: bits, 1 to 1000.
         name: what the result calls the kernel.
-        ends: Psi(1) and Psi(-1), from which the terms left out are found; None if nothing is left out.
+        ends: Psi(1) and Psi(-1), from which the terms left out are found, to 1e-13 Psi(1) at best; None if nothing is
+            left out.
         radius: the coefficients are given multiplied by its powers, so that those of a series that converges beyond 1
             stay in the range of floats.
     """
-    series = np.asarray(coefficients, dtype=np.float64)
-    check_bits(n)
+    n, radius = check_bits(n), number("radius", radius)
+    series = _checked_coefficients(coefficients)
+    scaled = _at_one(series, radius)
+    if ends is None:
+        return _spectrum(name, n, series, radius, (0.0, 0.0), fsum(scaled))
+    total = number("ends[0]", ends[0])
+    even, odd = (total + ends[1]) / 2 - scaled[0], (total - ends[1]) / 2 - fsum(scaled[1:2])
+    left = _mass_left(even, scaled[2::2], total), _mass_left(odd, scaled[3::2], total)
+    return _spectrum(name, n, series, radius, left, total)
+
+
+def spectrum_of_series(series: Series, n: int, *, name: str, radius: float) -> Spectrum:
+    """The spectrum of a series that knows its masses; n has been checked."""
+    masses, scaled = series.masses, _at_one(series.coefficients, radius)
+    left = _mass_left(masses.even, scaled[2::2], masses.even), _mass_left(masses.odd, scaled[3::2], masses.odd)
+    return _spectrum(name, n, series.coefficients, radius, left, masses.total)
+
+
+def check_bits(n: int) -> int:
+    """Refuses a number of bits this package cannot do."""
+    return whole("n", n, 1, LARGEST, " bits")
+
+
+def _checked_coefficients(coefficients: ArrayLike) -> Floats:
+    try:
+        series = np.asarray(coefficients, dtype=np.float64)
+    except (TypeError, ValueError):
+        series = np.empty((0, 0))
     if series.ndim != 1 or len(series) == 0 or not np.all(np.isfinite(series)) or np.any(series < 0):
         raise UsageError(
             "coefficients must be a list of finite numbers, none negative, at least one; check their signs"
         )
-    scaled = series * radius ** -np.arange(len(series), dtype=np.float64)
-    partial = fsum(scaled[0::2]), fsum(scaled[1::2])
-    total = sum(partial) if ends is None else ends[0]
-    if total <= 0:
+    if not np.any(series):
         raise UsageError("coefficients are all 0, and so is the kernel; expected at least one above 0")
-    left = (0.0, 0.0) if ends is None else _masses_left(ends, partial)
+    return series
+
+
+def _spectrum(name: str, n: int, series: Floats, radius: float, left: tuple[float, float], trace: float) -> Spectrum:
     logs = np.logaddexp(_log_sums(series, n, radius), _log_remainder(left, n))
-    return Spectrum(name, n, logs, float(total))
+    return Spectrum(name, n, logs, float(trace))
 
 
-def check_bits(n: int) -> None:
-    """Refuses a number of bits this package cannot do."""
-    if not 1 <= n <= LARGEST:
-        raise UsageError(f"n is {n}; expected 1 to {LARGEST} bits")
+def _at_one(series: Floats, radius: float) -> Floats:
+    """The terms of the series at c = 1: its coefficients without the powers of the radius."""
+    return np.asarray(series * radius ** -np.arange(len(series), dtype=np.float64))
 
 
 def _log_sums(series: Floats, n: int, radius: float) -> Floats:
@@ -169,11 +199,29 @@ def _log_sums(series: Floats, n: int, radius: float) -> Floats:
         return np.asarray(np.log(total) + gammaln(k + 1) - k * log(n * radius))
 
 
-def _masses_left(ends: tuple[float, float], partial: tuple[float, float]) -> tuple[float, float]:
-    """What the terms that are not given add up to at c = 1: those of even and those of odd order."""
-    even, odd = (ends[0] + ends[1]) / 2 - partial[0], (ends[0] - ends[1]) / 2 - partial[1]
-    least = _NOTHING_LEFT * ends[0]
-    return (even if even > least else 0.0), (odd if odd > least else 0.0)
+def _mass_left(mass: float, kept: Floats, size: float) -> float:
+    """What the terms of one parity that are not given add up to at c = 1.
+
+    As a rule their mass less that of the terms given. A small difference may be made of rounding errors. It is then
+    compared with the last two terms going on as a geometric series, if they fall faster than any power law of the
+    kernels here. If so, the series converges beyond 1, that continuation is right to a per cent or so, and stands in
+    for a difference that is not close to it: noise would be seen where mu_n is 1e-297, a remainder dropped be missed.
+
+    Arguments:
+        mass: of all terms of this parity from the second order on.
+        kept: those that are given.
+        size: of the numbers the mass was found from, to compare rounding errors with.
+    """
+    left = mass - fsum(kept)
+    given = np.flatnonzero(kept)  # attention has terms of order 3 m only
+    if left > _BLURRED * size or len(given) < 2:
+        return left if left > _NOISE * size else 0.0
+    before, last = kept[given[-2:]].tolist()
+    exponent = (before / last - 1) * given[-1] / (given[-1] - given[-2])
+    continued = last * last / (before - last) if exponent > _STEEP else np.inf
+    if continued > _BLURRED * size:  # more than the difference allows: the series is finite, or ends in a power law
+        return left if left > _NOISE * size else 0.0
+    return left if abs(left - continued) < _CLOSE * continued else continued
 
 
 def _log_remainder(masses: tuple[float, float], n: int) -> Floats:

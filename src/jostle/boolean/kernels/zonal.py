@@ -6,10 +6,11 @@ from typing import Any
 import numpy as np
 
 from jostle.boolean.kernels import recursions
-from jostle.boolean.kernels.activations import activation_named
+from jostle.boolean.kernels.activations import Erf, activation_named
+from jostle.boolean.kernels.arguments import number, out_of_range, whole
 from jostle.boolean.kernels.recursions import Layers
-from jostle.boolean.kernels.series import line
-from jostle.boolean.kernels.spectrum import STEPS, Spectrum, check_bits, spectrum_of
+from jostle.boolean.kernels.series import Series, line
+from jostle.boolean.kernels.spectrum import STEPS, Spectrum, check_bits, spectrum_of_series
 from jostle.errors import UsageError
 from jostle.registry import unknown_name
 
@@ -40,6 +41,11 @@ def kernel_spectrum(
     >>> [round(spectrum.share(k), 4) for k in range(4)], spectrum.is_weakly_biased
     ([0.2318, 0.3223, 0.2056, 0.061], True)
 
+    Relative error of every mu_k, however small, against sums in hundreds of digits: at most 1e-11 for up to 64 bits,
+    4e-11 at 200 and 2e-10 at 500, depth up to 40, any variances. The conjugate kernel with relu is the worst, at k near
+    n; the others stay below 1e-12. Exception: linear attention with relu and a small bias, up to some
+    2e-15 weight_variance / bias_variance.
+
     Arguments:
         name: ``mlp-ck``, ``mlp-ntk`` (``recursions.mlp``), ``linear-attention-ck``, ``linear-attention-ntk``
             (``recursions.one_token_attention``: one token of dimension n, where the kernel of linear attention is a
@@ -50,31 +56,30 @@ def kernel_spectrum(
         weight_variance: of the dense layers, times the fan-in. None is 2 for relu and 1 for erf.
         bias_variance: of the dense layers. With 0, erf networks are odd functions: mu_k = 0 for even k.
     """
-    check_bits(n)
+    n = check_bits(n)
     if name not in KERNELS:
         raise unknown_name("kernel", name, KERNELS)
     recursion, which = KERNELS[name]
     layers = checked_layers(
         depth, activation or ("relu" if recursion is recursions.mlp else None), weight_variance, bias_variance
     )
-
-    def kernel(c: float) -> float:
-        with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-            return float(recursion(np.asarray(c), layers)[which])
-
-    radius = _radius(kernel) if layers.activation else 1.0
-    series = recursion(line(0.0, radius, terms=STEPS * n + 2), layers)[which]
-    return spectrum_of(series.coefficients, n, name=name, ends=(kernel(1.0), kernel(-1.0)), radius=radius)
+    with np.errstate(all="ignore"):  # what leaves the range of floats is told below
+        try:
+            radius = _radius(lambda c: float(recursion(np.asarray(c), layers)[which]), layers)
+            series = recursion(line(0.0, 1.0, terms=STEPS * n + 2, radius=radius), layers)[which]
+        except ZeroDivisionError:
+            raise out_of_range(layers.depth, layers.weight_variance) from None
+    if not _is_in_range(series):
+        raise out_of_range(layers.depth, layers.weight_variance)
+    return spectrum_of_series(series, n, name=name, radius=radius)
 
 
 def checked_layers(depth: int, activation: str | None, weight_variance: float | None, bias_variance: float) -> Layers:
     """The layers of a network, with defaults filled in and wrong values refused."""
-    if depth < 1:
-        raise UsageError(f"depth is {depth}; expected at least 1 layer")
-    if weight_variance is not None and not (np.isfinite(weight_variance) and weight_variance > 0):
-        raise UsageError(f"weight_variance is {weight_variance}; expected a number above 0")
-    if not (np.isfinite(bias_variance) and bias_variance >= 0):
-        raise UsageError(f"bias_variance is {bias_variance}; expected 0 or more")
+    depth = whole("depth", depth)
+    if weight_variance is not None:
+        weight_variance = number("weight_variance", weight_variance)
+    bias_variance = number("bias_variance", bias_variance, may_be_zero=True)
     if activation is None:
         if weight_variance is not None or bias_variance:
             raise UsageError("weight_variance and bias_variance belong to MLP layers; name an activation to have them")
@@ -83,8 +88,15 @@ def checked_layers(depth: int, activation: str | None, weight_variance: float | 
     return Layers(depth, kind, kind.weight_variance if weight_variance is None else weight_variance, bias_variance)
 
 
-def _radius(kernel: Callable[[float], float]) -> float:
+def _is_in_range(series: Series) -> bool:
+    total = series.masses.total
+    return bool(np.isfinite(total) and total > np.finfo(np.float64).tiny and np.all(np.isfinite(series.coefficients)))
+
+
+def _radius(kernel: Callable[[float], float], layers: Layers) -> float:
     """Up to where the series of a kernel converges: 1 for relu, further out for erf (by bisection)."""
+    if not isinstance(layers.activation, Erf):
+        return 1.0
     inside, outside = 1.0, _FURTHEST
     for _ in range(60):
         middle = (inside * outside) ** 0.5
