@@ -191,11 +191,17 @@ def test_a_given_series():
     cut = spectrum_of(geometric[:100], 4, ends=(10.0, 1 / 1.9))
     np.testing.assert_allclose(cut, spectrum_of(geometric, 4), rtol=1e-9)
     assert not np.allclose(spectrum_of(geometric[:100], 4), spectrum_of(geometric, 4), rtol=1e-7)
-    finite = [1.0, 0.5, 0.5, 0.25, 0.25, 0.125, 0.125]  # falls like a geometric series, and ends
-    exact = spectrum_of(finite, 9)
-    np.testing.assert_array_equal(spectrum_of(finite, 9, ends=(2.75, 1.0)), exact)
     stretched = spectrum_of(np.ones(2000), 4, radius=1 / 0.9)
     np.testing.assert_allclose(stretched, spectrum_of(geometric, 4), rtol=1e-12)
+
+
+def test_a_finite_series_has_no_remainder_though_its_ends_are_rounded():
+    """It falls like a geometric series and stops: mu_k = 0 beyond its degree."""
+    finite = 0.7 ** np.arange(40)
+    ends = finite.sum() * (1 + 4e-15), finite[0::2].sum() - finite[1::2].sum()
+    found = spectrum_of(finite, 60, ends=ends)
+    np.testing.assert_array_equal(found.log_eigenvalues, spectrum_of(finite, 60).log_eigenvalues)
+    assert np.all(np.isneginf(found.log_eigenvalues[40:]))
 
 
 def test_recursions_on_numbers_take_whole_arrays():
