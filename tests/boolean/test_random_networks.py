@@ -248,9 +248,9 @@ class TestWrongUse:
         ("arguments", "message"),
         [
             ({"name": "mpl"}, "unknown network 'mpl'; did you mean mlp"),
-            ({"n": 0}, "n must be a whole number of at least 1, got 0"),
+            ({"n": 0}, "n=0 must be a whole number, at least 1"),
             ({"n": 17}, "n=17 has too many inputs to evaluate all for each network; pass inputs=2000"),
-            ({"count": 0}, "count must be a whole number"),
+            ({"count": 0}, "must be a whole number, at least 1"),
             ({"batch": 0}, "batch must be a whole number"),
             ({"inputs": 0}, "inputs must be a whole number"),
             ({"init": "normal"}, "unknown init 'normal'"),

@@ -6,7 +6,6 @@ functions" (weights U(-10, 10), all inputs up to 12 bits); the sensitivity profi
 paper 2 (2606.08768). Left on the line: ``networks``, ``pointwise``.
 """
 
-import operator
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -21,6 +20,7 @@ from torch import Tensor, nn
 from jostle.boolean import cube, fourier, networks, pointwise
 from jostle.boolean.networks import initialisation, stacking
 from jostle.errors import UsageError
+from jostle.estimates.settings import checked_whole
 from jostle.intervals import fixed
 from jostle.intervals.interval import Interval
 from jostle.models.sizes import check_choice, check_positive
@@ -199,8 +199,8 @@ def random_networks(
     >>> found.tables.shape, found.summary()["count"]
     ((3, 16), 3)
     """
-    n, count, seed = _whole(n=n), _whole(count=count), _whole(seed=seed)
-    check_positive(n=n, count=count)
+    n, count = checked_whole("n", n, least=1), checked_whole("count", count, least=1)
+    seed = checked_whole("seed", seed)
     initialisation.check_init(init, scale)
     check_choice("threshold", threshold, THRESHOLDS)
     settings = {"name": name, "init": init, "scale": scale, "seed": seed, "threshold": threshold, **sizes}
@@ -240,8 +240,8 @@ def random_functions(n: int, count: int, seed: int = 0) -> Ensemble:
     >>> float(random_functions(n=10, count=50).total_sensitivity.mean().round(1))
     5.0
     """
-    n, count, seed = _whole(n=n), _whole(count=count), _whole(seed=seed)
-    check_positive(n=n, count=count)
+    n, count = checked_whole("n", n, least=1), checked_whole("count", count, least=1)
+    seed = checked_whole("seed", seed)
     if n > cube.LARGEST:
         raise UsageError(f"n={n} has too many inputs for tables of random functions; the limit is {cube.LARGEST}")
     stream, none = Stream(seed, "random functions"), np.zeros(1)
@@ -249,15 +249,6 @@ def random_functions(n: int, count: int, seed: int = 0) -> Ensemble:
     for index in range(count):
         tables[index] = np.where(stream.uniforms([index], none, none, size=2**n)[0] < 0.5, -1, 1)
     return Ensemble.of_tables(tables, {"name": "random function", "seed": seed})
-
-
-def _whole(**named: Any) -> int:
-    """One named whole number, also one of numpy's."""
-    ((name, value),) = named.items()
-    try:
-        return operator.index(value)
-    except TypeError:
-        raise UsageError(f"{name}={value!r} must be a whole number") from None
 
 
 def _check_inputs(n: int, inputs: int | None) -> None:
