@@ -26,13 +26,7 @@ from benchmarks.records import record
 DRAWS = 3
 
 
-@pytest.fixture(autouse=True)
-def _one_thread():
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    torch.set_default_dtype(torch.float32)
-    yield
-    torch.set_num_threads(threads)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def cnn() -> nn.Module:

@@ -23,13 +23,7 @@ from jostle.training import fit
 BATCH, EPOCHS, ROUNDS = 100, 2, 9
 
 
-@pytest.fixture(autouse=True)
-def _one_thread():
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    torch.set_default_dtype(torch.float32)
-    yield
-    torch.set_num_threads(threads)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def mlp() -> nn.Module:

@@ -7,12 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from jostle.cli.app import app, main
-from jostle.cli.data import data
+from tests.cli.test_cli import run as run_command
 from tests.data.made_up import make_idx, make_official
-
-if "data" not in app:
-    app.command(data)
 
 
 @pytest.fixture(autouse=True)
@@ -34,14 +30,7 @@ def served(tmp_path, monkeypatch):
 
 
 def run(capsys, *words):
-    """(exit code, stdout, stderr) of a command in this process."""
-    code = 0
-    try:
-        main(["data", *map(str, words)])
-    except SystemExit as end:
-        code = end.code or 0
-    out, err = capsys.readouterr()
-    return code, out, err
+    return run_command(capsys, "data", *words)
 
 
 def row(out, name):

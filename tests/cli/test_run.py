@@ -10,32 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from jostle.cli.app import app, main
-from jostle.cli.report import report
-from jostle.cli.run import run as run_command
+from tests.cli.test_cli import run
 from tests.studies.toys import Toy, make_known
-
-if "run" not in app:
-    app.command(run_command, name="run")
-if "report" not in app:
-    app.command(report, name="report")
 
 
 @pytest.fixture(autouse=True)
 def _known(monkeypatch, tmp_path):
     make_known(monkeypatch)
     monkeypatch.chdir(tmp_path)
-
-
-def run(capsys, *words):
-    """(exit code, stdout, stderr) of a command in this process."""
-    code = 0
-    try:
-        main([str(word) for word in words])
-    except SystemExit as end:
-        code = end.code or 0
-    out, err = capsys.readouterr()
-    return code, out, err
 
 
 def test_run_prints_the_verdict_and_report_makes_a_page(capsys):

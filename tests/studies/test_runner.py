@@ -330,8 +330,9 @@ def test_a_stopped_run_keeps_what_is_done_and_ends_with_the_same_records(tmp_pat
     finally:
         process.kill()
     assert process.returncode in (-signal.SIGKILL, -signal.SIGINT)
-    # Python's own helper process may note that it cleans up after a kill; a traceback would be ours.
-    assert "Traceback" not in errors or (stop == signal.SIGINT and errors.strip().endswith("KeyboardInterrupt"))
+    # Python's own helper process may note that it cleans up after a kill; anything else would be ours.
+    ours = [line for line in errors.splitlines() if "resource_tracker" not in line and "warnings.warn" not in line]
+    assert not ours or (stop == signal.SIGINT and errors.strip().endswith("KeyboardInterrupt"))
     wait_for(lambda: not any(map(is_running, started)), seconds=10)
     [folder] = (tmp_path / "runs" / "toy" / "noise").iterdir()
     kept = content(folder)
