@@ -3,10 +3,11 @@
 import pytest
 import torch
 
-from jostle import studies
+from jostle import measure, studies
 from jostle.results import Store
-from jostle.studies import Context, vision
+from jostle.studies import Context
 from jostle.studies.study import Cell
+from jostle.studies.vision import following
 
 
 @pytest.fixture(autouse=True)
@@ -67,13 +68,18 @@ def test_a_cell_that_was_stopped_ends_with_the_same_record(study, tmp_path, monk
 
 def test_networks_of_one_seed_see_the_same_images_and_noise(study, tmp_path, monkeypatch):
     seen = []
-    monkeypatch.setattr(vision, "jostled", lambda *given: seen.append(given[3:]) or {"value": 0.1, "low": 0, "high": 1})
+
+    def watched(model, images, **given):
+        seen.append((images.sum().item(), given["perturbation"].describe(), given["plan"], given["seed"]))
+        return measure(model, images, **given)
+
+    monkeypatch.setattr(following, "measure", watched)
     settings = study.scales["smoke"]
     for name in settings.networks:
         study.measure(Cell.of(network=name, seed=7), settings, context(tmp_path / name))
     half = len(seen) // 2
     assert seen[:half] == seen[half:]
-    assert {seed for seed, *_ in seen} == {7}
+    assert {seed for *_, seed in seen} == {7}
 
 
 @pytest.mark.filterwarnings("ignore:model gives one output")

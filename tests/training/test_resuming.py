@@ -7,12 +7,17 @@ import textwrap
 from pathlib import Path
 
 import pytest
+import torch
 from safetensors.torch import save_file
 from torch import nn
 
+from jostle.data import Dataset
 from jostle.errors import UsageError
+from jostle.models import create
 from jostle.training import Epoch, fit, load_weights
-from jostle.training.checkpoints import load
+from jostle.training.checkpoints import load, restore
+from jostle.training.recipe import Recipe
+from jostle.training.schedules import Constant
 from tests.training.toys import network, random_points, same_weights
 
 ADAM = {"optimizer": "adam", "lr": 0.01, "batch_size": 16, "max_epochs": 4}
@@ -41,6 +46,24 @@ def test_resumes_bit_for_bit_and_repeats_the_last_call(tmp_path, settings, inter
     assert history == expected
     assert [call.number for call in calls] == list(range(interrupted_at, 5))
     assert calls[0].loss == expected.losses[interrupted_at]
+
+
+@pytest.mark.parametrize("settings", [ADAM, SGD], ids=["adam", "sgd with momentum"])
+def test_convolutions_resume_bit_for_bit_and_as_they_lay_in_memory(tmp_path, settings):
+    sizes = {"image_size": 8, "channels": 1, "classes": 3, "width": 4}
+    images = Dataset("random", torch.randn(40, 1, 8, 8), torch.arange(40) % 3, split="train", classes=3)
+    whole, resumed = (create("resnet-18", seed=seed, **sizes) for seed in (0, 5))
+    fit(whole, images, **settings)
+    fit(create("resnet-18", seed=0, **sizes), images, **(settings | {"max_epochs": 2}), checkpoint=tmp_path / "c")
+    fit(resumed, images, **settings, checkpoint=tmp_path / "c")
+    assert same_weights(whole, resumed)
+
+    recipe = Recipe(settings["optimizer"], 0.1, Constant(), settings.get("momentum", 0.0), 0.0, None, 16, "float32", 0)
+    optimizer = recipe.build_optimizer(resumed)
+    restore(load(tmp_path / "c"), resumed, optimizer, torch.amp.GradScaler(enabled=False), "c")
+    for parameter, state in optimizer.state.items():
+        for value in state.values():
+            assert value.shape != parameter.shape or value.stride() == parameter.stride()
 
 
 CHILD = """

@@ -5,6 +5,8 @@
                           summary.json       verdict, findings and all that a report needs; made of the records
                           checkpoints/       of cells under way
 
+    <out>/networks/                          trained networks that studies share
+
 Settings other than the study's own have a folder of their own, ``<scale>-modified-<hash>``.
 """
 
@@ -23,6 +25,7 @@ from jostle.errors import FailureError, UsageError
 from jostle.results import Record, Store
 
 RECORDS, SUMMARY, FIGURES, CHECKPOINTS = "records.jsonl", "summary.json", "figures", "checkpoints"
+NETWORKS = "networks"
 ASIDE = ".before-"  # in the name of a folder that --fresh put aside
 
 _SAFE = re.compile(r"[^A-Za-z0-9=._-]+")

@@ -129,6 +129,7 @@ class _Plan:
     settings: Settings
     cells: list[Cell]
     folder: Path
+    networks: Path
 
 
 def _planned(name: str, scale: str, out: Path, seeds: int | None, overrides: Mapping[str, Any]) -> _Plan:
@@ -140,7 +141,7 @@ def _planned(name: str, scale: str, out: Path, seeds: int | None, overrides: Map
     settings = replace(settings, seeds=_count("seeds", standard.seeds if seeds is None else seeds))
     identity = folders.Identity(study.name, study.version, scale, plain(settings), differences(standard, settings))
     cells = checked_cells(study, settings, range(settings.seeds))
-    return _Plan(study, identity, settings, cells, identity.folder(out))
+    return _Plan(study, identity, settings, cells, identity.folder(out), out / folders.NETWORKS)
 
 
 def _count(argument: str, value: int) -> int:
@@ -160,7 +161,7 @@ def _left(plan: _Plan, store: Store, data: Path | None, device: str) -> list[Job
     for cell in plan.cells:
         if f"cell/{cell.key}" not in store:
             place = folders.checkpoint_folder(plan.folder, cell.key)
-            jobs.append(Job(type(plan.study), cell, plan.settings, place, data, device))
+            jobs.append(Job(type(plan.study), cell, plan.settings, place, data, device, plan.networks))
         elif not plan.study.keeps_checkpoints:  # a kill came between the record and this
             folders.remove_checkpoints(plan.folder, cell.key)
     return jobs

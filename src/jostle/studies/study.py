@@ -57,12 +57,14 @@ class Context:
         report: told how far the cell is.
         data: where datasets are, None for the usual places.
         device: where networks run.
+        networks: where trained networks are kept for all studies, None for this cell's own folder.
     """
 
     folder: Path
     report: Callable[[State], None]
     data: Path | None = None
     device: str = "cpu"
+    networks: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -96,7 +98,7 @@ class Study(ABC, Generic[AnySettings]):
         version: raised whenever the numbers change.
         scales: settings for ``smoke`` (seconds, nothing to download), ``small`` (minutes on two cores) and ``paper``.
         deviations: in what this differs from the paper, a sentence each.
-        level: coverage of the intervals of all expectations together.
+        level: coverage of the intervals of all that the paper says together, and of all beyond it together.
         keeps_checkpoints: whether the folders of finished cells stay.
     """
 

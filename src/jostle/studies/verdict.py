@@ -2,7 +2,8 @@
 
 An ``Expectation`` knows how to judge itself at a level; ``decide`` chooses the level, because the findings of one
 study share the error of 1 - level between them (Bonferroni): with m findings that rest on intervals, each interval has
-level 1 - (1 - level) / m, and then all of them cover together with probability at least ``level``.
+level 1 - (1 - level) / m, and then all of them cover together with probability at least ``level``. What a paper says
+is one family and what we ask beyond it is another: further questions of ours make no claim of a paper harder to decide.
 """
 
 import enum
@@ -164,12 +165,12 @@ def decide(
     Arguments:
         expectations: what the study expects.
         scale: at ``smoke`` nothing is decided, whatever the intervals say.
-        level: of all intervals together.
-        family: how many findings share the error; by default as many as rest on intervals.
+        level: of all intervals of what the paper says together, and of all beyond it together.
+        family: how many findings share the error; by default as many of the same kind as rest on intervals.
     """
-    count = sum(not expectation.is_exact for expectation in expectations) if family is None else family
-    each = shared_level(count, level)
-    findings = [replace(asked.judge(each), is_beyond=asked.is_beyond) for asked in expectations]
+    counted = [asked.is_beyond for asked in expectations if not asked.is_exact]
+    each = {kind: shared_level(counted.count(kind) if family is None else family, level) for kind in (False, True)}
+    findings = [replace(asked.judge(each[asked.is_beyond]), is_beyond=asked.is_beyond) for asked in expectations]
     if scale != "smoke":
         return findings
     said = "smoke scale shows that it runs and decides nothing"

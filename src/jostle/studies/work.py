@@ -35,7 +35,7 @@ class Job:
         study: the class; another process imports its module.
         cell, settings: what to do.
         folder: for checkpoints.
-        data, device: as in ``Context``.
+        data, device, networks: as in ``Context``.
     """
 
     study: type[Study[Any]]
@@ -44,6 +44,7 @@ class Job:
     folder: Path
     data: Path | None
     device: str
+    networks: Path
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,7 @@ def do(job: Job, report: Callable[[State], None]) -> Outcome:
         warnings.simplefilter("always")
         try:
             job.folder.mkdir(parents=True, exist_ok=True)
-            context = Context(job.folder, report, job.data, job.device)
+            context = Context(job.folder, report, job.data, job.device, job.networks)
             record = _plain(job.study().measure(job.cell, job.settings, context))
         except Exception as problem:
             error, trace = describe(problem), traceback.format_exc()

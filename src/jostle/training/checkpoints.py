@@ -105,6 +105,10 @@ def restore(
     _fill(model, checkpoint.weights, source)
     groups = optimizer.state_dict()["param_groups"]
     optimizer.load_state_dict({"state": checkpoint.optimizer, "param_groups": groups})
+    for parameter, state in optimizer.state.items():  # arranged in memory as it was, for the same speed and rounding
+        for name, value in state.items():
+            if value.shape == parameter.shape:
+                state[name] = torch.empty_like(parameter, dtype=value.dtype, requires_grad=False).copy_(value)
     scaler.load_state_dict(checkpoint.scaler)
 
 

@@ -6,8 +6,9 @@ from jostle.models.presets import preset
 from jostle.studies.catalogue import register
 from jostle.studies.evidence import over_seeds
 from jostle.studies.records import Records
-from jostle.studies.verdict import Expectation, beyond, is_above, is_less, within
-from jostle.studies.vision import Training, TrainingStudy, network
+from jostle.studies.verdict import Expectation, beyond, is_less, within
+from jostle.studies.vision import Training, TrainingStudy, at_accuracy, at_end, network
+from jostle.studies.vision.study import reached
 
 _RATES = {"vit-small": 0.1, "mlp-leaky-relu": 0.1, "mlp-sigmoid": 0.5, "cnn": 0.005}
 _PAPER = {"mlp-leaky-relu": 0.0559, "mlp-sigmoid": 0.0505, "cnn": 0.0453, "vit-small": 0.0098}
@@ -22,7 +23,7 @@ def _networks(rates: dict[str, float]) -> dict[str, dict[str, Any]]:
 def _small() -> dict[str, dict[str, Any]]:
     """The paper's networks, with what it takes to train them on two cores."""
     made = _networks(_RATES | {"cnn": 0.05})
-    made["vit-small"]["sizes"] |= {"dropout": 0.0, "embedding_dropout": 0.0}
+    made["vit-small"]["sizes"] |= {"dim_head": 16, "dropout": 0.0, "embedding_dropout": 0.0}
     made["mlp-sigmoid"]["max_epochs"] = 400
     return made
 
@@ -50,12 +51,13 @@ class Figure18(TrainingStudy):
             passes=500,
         ),
         "small": Training(
+            seeds=4,
             networks=_small(),
             dataset="fashion-mnist",
             limit=10_000,
             test_limit=2_000,
             max_epochs=100,
-            target_accuracy=0.995,
+            target_accuracy=0.998,
             std=5**0.5,
             passes=4_000,
         ),
@@ -70,10 +72,11 @@ class Figure18(TrainingStudy):
         ),
     }
     deviations = (
-        "Training ends where a network classifies 99.5 % of its training images right (paper scale: all of them), so "
+        "Training ends where a network classifies 99.8 % of its training images right (paper scale: all of them), so "
         "that networks are compared at matched accuracy.",
         "Small scale: 10,000 training images instead of 60,000; the CNN learns at rate 0.05 instead of 0.005, with "
-        "which it would not reach that accuracy; the transformer has no dropout, which would slow it down by half.",
+        "which it would not reach that accuracy; the transformer's heads have 16 numbers instead of 64, and it has no "
+        "dropout, which together makes it four times as fast.",
         "The paper gives the variance; its code for CIFAR-10 uses such numbers as standard deviations. Here the "
         "variance is 5. The number of epochs is not given.",
         "The noise is added to one aligned patch of 4 x 4 pixels; sampling stops at a precision instead of 5 draws for "
@@ -81,16 +84,19 @@ class Figure18(TrainingStudy):
     )
 
     def expectations(self, records: Records[Training]) -> list[Expectation]:
-        values = {name: records.where(network=name).by("seed", "sensitivity") for name in records.settings.networks}
+        values = {name: at_end(records, name) for name in records.settings.networks}
         vit = values.pop("vit-small")
-        found = [
+        claimed = [
             is_less(f"sensitivity of vit-small - sensitivity of {name}", vit, other) for name, other in values.items()
         ]
-        found += [
-            beyond(within(f"sensitivity of {name} is near the paper's", over_seeds(value), _PAPER[name], 0.01))
+        earlier = at_accuracy(records, "vit-small", 0.95)
+        falls = is_less(
+            "sensitivity of vit-small at the end - sensitivity of vit-small at 95 % training accuracy",
+            {seed: vit[seed] for seed in earlier},
+            earlier,
+        )
+        near = [
+            within(f"sensitivity of {name} is near the paper's", over_seeds(value), _PAPER[name], 0.01)
             for name, value in {**values, "vit-small": vit}.items()
         ]
-        for name in records.settings.networks:
-            reached = over_seeds(records.where(network=name).by("seed", "train_accuracy"))
-            found.append(beyond(is_above(f"training accuracy of {name}", reached, 0.99)))
-        return found
+        return [*claimed, *map(beyond, [falls, *near]), *reached(records)]

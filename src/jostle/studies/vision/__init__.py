@@ -1,0 +1,25 @@
+"""What studies of image networks share: networks that are trained, followed on the way, kept and compared.
+
+``settings`` says what is trained and measured, ``networks`` where trained networks are kept for all studies,
+``following`` trains one and measures it, ``drawings`` shows the records and ``comparing`` reads numbers from them.
+"""
+
+from jostle.studies.vision.comparing import at_accuracy, at_end, final_value
+from jostle.studies.vision.drawings import against_accuracy, against_variance, over_training
+from jostle.studies.vision.following import follow
+from jostle.studies.vision.settings import Training, network, noise
+from jostle.studies.vision.study import TrainingStudy
+
+__all__ = [
+    "Training",
+    "TrainingStudy",
+    "against_accuracy",
+    "against_variance",
+    "at_accuracy",
+    "at_end",
+    "final_value",
+    "follow",
+    "network",
+    "noise",
+    "over_training",
+]

@@ -1,0 +1,78 @@
+"""Figures of trained networks, from records alone."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from jostle.figures import Series, curves
+from jostle.results import Record
+from jostle.studies.records import Records
+from jostle.studies.study import Drawing
+from jostle.studies.vision.comparing import final_value
+from jostle.studies.vision.settings import Training
+
+
+def over_training(records: Records[Training]) -> Drawing:
+    """Sensitivity after every measured epoch, the mean over seeds and the range of the seeds."""
+    series = []
+    for name in records.settings.networks:
+        runs = [_by_epoch(record) for record in records.where(network=name).column("epochs")]
+        shared = sorted(set.intersection(*(set(run) for run in runs)))
+        series.append(_mean_and_range(name, shared, [[run[epoch] for run in runs] for epoch in shared]))
+    return Drawing(
+        "over-training",
+        curves(series, x_label="epochs of training", y_label="sensitivity"),
+        f"Sensitivity to noise of std {records.settings.std:.3g} in one patch over training; bands are the range over "
+        "seeds, up to the epoch at which the first seed ended.",
+        "Curves of sensitivity over epochs, one for each network.",
+    )
+
+
+def against_accuracy(records: Records[Training]) -> Drawing:
+    """The same against training accuracy: where networks can be compared."""
+    series = []
+    for name in records.settings.networks:
+        points = [
+            (epoch["accuracy"], epoch["sensitivity"]["value"])
+            for record in records.where(network=name).column("epochs")
+            for epoch in record
+            if "sensitivity" in epoch and epoch["accuracy"] >= 0.5
+        ]
+        if points:
+            x, y = zip(*sorted(points), strict=True)
+            series.append(Series(name, x, y))
+    if not series:
+        series = [Series("no network has reached 50 %", [0.0], [0.0])]
+    return Drawing(
+        "against-accuracy",
+        curves(series, x_label="training accuracy", y_label="sensitivity"),
+        "The same measurements against the training accuracy at which they were made; all seeds of a network together.",
+        "Curves of sensitivity against training accuracy, one for each network.",
+    )
+
+
+def against_variance(records: Records[Training], finals: Mapping[float, str]) -> Drawing:
+    """Sensitivity of the trained networks over the variance of the noise.
+
+    Arguments:
+        records: of the study.
+        finals: for each variance, the name of the measurement.
+    """
+    series = []
+    for name in records.settings.networks:
+        values = [list(final_value(records, name, final).values()) for final in finals.values()]
+        series.append(_mean_and_range(name, list(finals), values))
+    return Drawing(
+        "against-variance",
+        curves(series, x_label="variance of the noise", y_label="sensitivity", log_x=True),
+        "Sensitivity of the trained networks against the variance of the noise; the mean and the range over seeds.",
+        "Curves of sensitivity against the variance of the noise, one for each network.",
+    )
+
+
+def _mean_and_range(name: str, x: Sequence[float], values: Sequence[Sequence[float]]) -> Series:
+    means = [sum(v) / len(v) for v in values]
+    return Series(name, x, means, [min(v) for v in values], [max(v) for v in values])
+
+
+def _by_epoch(epochs: list[Record]) -> dict[int, Any]:
+    return {epoch["epoch"]: epoch["sensitivity"]["value"] for epoch in epochs if "sensitivity" in epoch}

@@ -1,0 +1,64 @@
+"""What a study of image networks can choose: networks, data, training and noise."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from jostle.studies.settings import Settings
+
+Network = Mapping[str, Any]  # what network() returns: plain, so that settings can be written down
+Noise = Mapping[str, Any]  # what noise() returns
+
+
+def network(
+    model: str,
+    lr: float,
+    optimizer: str = "sgd",
+    schedule: str = "constant",
+    max_epochs: int | None = None,
+    **sizes: Any,
+) -> dict[str, Any]:
+    """An architecture of ``jostle.models`` and how it is trained; ``max_epochs`` where the study's are too few."""
+    training = {"lr": lr, "optimizer": optimizer, "schedule": schedule, "max_epochs": max_epochs}
+    return {"model": model, "sizes": sizes, **training}
+
+
+def noise(std: float, tokens: str = "") -> dict[str, Any]:
+    """Gaussian noise of this std in one token; the study's own patches unless ``tokens`` is another spec."""
+    return {"std": std, "tokens": tokens}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Training(Settings):
+    """Data, training and noise of a study of image networks.
+
+    Arguments:
+        networks: by name, each made by ``network``.
+        dataset: a name of ``jostle.data``.
+        relabel: a new label for each class, e.g. 0 and 1 for a binary task; empty for the classes as they are.
+        limit, test_limit: how many training and unseen images; None for all.
+        batch_size, max_epochs: of training.
+        target_accuracy: training ends as soon as this share of the training images is classified right, so that
+            networks are compared at matched accuracy.
+        patch: height and width of the token.
+        std: of the Gaussian noise; pixels lie in [-1, 1].
+        passes: most inputs a network is asked about for one number on the way; five times as many at the end.
+        over_training: whether there are numbers on the way, or at the end only.
+        milestones: training accuracies; where one is first reached, there is a number too.
+        final: further measurements of the trained network by name, each made by ``noise``.
+    """
+
+    networks: dict[str, dict[str, Any]] = field(default_factory=dict)
+    dataset: str = "mnist-5000"
+    relabel: tuple[int, ...] = ()
+    limit: int | None = None
+    test_limit: int | None = None
+    batch_size: int = 100
+    max_epochs: int = 2
+    target_accuracy: float = 1.0
+    patch: int = 4
+    std: float = 1.0
+    passes: int = 4000
+    over_training: bool = True
+    milestones: tuple[float, ...] = (0.9, 0.95, 0.97, 0.99)
+    final: dict[str, dict[str, Any]] = field(default_factory=dict)

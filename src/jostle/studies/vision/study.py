@@ -1,0 +1,33 @@
+"""A study whose cells are networks trained from several seeds."""
+
+from collections.abc import Sequence
+
+from jostle.results import Record
+from jostle.studies.evidence import over_seeds
+from jostle.studies.records import Records
+from jostle.studies.study import Cell, Context, Drawing, Study
+from jostle.studies.verdict import Expectation, beyond, is_above
+from jostle.studies.vision.drawings import against_accuracy, over_training
+from jostle.studies.vision.following import follow
+from jostle.studies.vision.settings import Training
+
+
+class TrainingStudy(Study[Training]):
+    """A study whose cells are networks trained from several seeds. A subclass has the settings and expectations."""
+
+    def cells(self, settings: Training, seeds: Sequence[int]) -> list[Cell]:
+        return [Cell.of(network=name, seed=seed) for seed in seeds for name in settings.networks]
+
+    def measure(self, cell: Cell, settings: Training, context: Context) -> Record:
+        return follow(settings.networks[cell.values["network"]], settings, cell.values["seed"], context)
+
+    def figures(self, records: Records[Training]) -> list[Drawing]:
+        return [over_training(records), against_accuracy(records)]
+
+
+def reached(records: Records[Training], accuracy: float = 0.99) -> list[Expectation]:
+    """That every network got to a training accuracy at which networks can be compared."""
+    found = {name: records.where(network=name).by("seed", "train_accuracy") for name in records.settings.networks}
+    return [
+        beyond(is_above(f"training accuracy of {name}", over_seeds(values), accuracy)) for name, values in found.items()
+    ]
