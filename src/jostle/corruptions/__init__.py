@@ -1,0 +1,1 @@
+"""Common corruptions of images: noise, blur, weather and digital, five severities, seeded by image."""

@@ -1,0 +1,1 @@
+"""How flat a minimum is: what the outputs do when the weights are moved."""

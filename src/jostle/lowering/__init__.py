@@ -1,0 +1,1 @@
+"""Lowering sensitivity while a network is trained: a penalty and an augmentation."""
