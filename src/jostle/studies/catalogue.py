@@ -9,8 +9,14 @@ from jostle.studies.study import Study, check_declared
 MODULES: list[str] = [
     "jostle.studies.p2403_06925.proposition_3_1",
     "jostle.studies.p2403_06925.proposition_3_2",
+    "jostle.studies.p2403_06925.figure_4",
     "jostle.studies.p2403_06925.figure_13",
+    "jostle.studies.p2403_06925.figure_14",
+    "jostle.studies.p2403_06925.figure_17",
     "jostle.studies.p2403_06925.figure_18",
+    "jostle.studies.p2403_06925.figure_19",
+    "jostle.studies.p2403_06925.depth_heads",
+    "jostle.studies.p2403_06925.table_4",
     "jostle.studies.jostle.random_networks",
 ]
 

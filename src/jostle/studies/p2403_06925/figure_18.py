@@ -7,7 +7,7 @@ from jostle.studies.catalogue import register
 from jostle.studies.evidence import over_seeds
 from jostle.studies.records import Records
 from jostle.studies.verdict import Expectation, beyond, is_less, within
-from jostle.studies.vision import Training, TrainingStudy, at_accuracy, at_end, network
+from jostle.studies.vision import Training, TrainingStudy, at_accuracy, at_end, in_common, network
 from jostle.studies.vision.study import reached
 
 _RATES = {"vit-small": 0.1, "mlp-leaky-relu": 0.1, "mlp-sigmoid": 0.5, "cnn": 0.005}
@@ -92,8 +92,7 @@ class Figure18(TrainingStudy):
         earlier = at_accuracy(records, "vit-small", 0.95)
         falls = is_less(
             "sensitivity of vit-small at the end - sensitivity of vit-small at 95 % training accuracy",
-            {seed: vit[seed] for seed in earlier},
-            earlier,
+            *in_common(vit, earlier),
         )
         near = [
             within(f"sensitivity of {name} is near the paper's", over_seeds(value), _PAPER[name], 0.01)

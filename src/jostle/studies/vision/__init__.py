@@ -4,8 +4,8 @@
 ``following`` trains one and measures it, ``drawings`` shows the records and ``comparing`` reads numbers from them.
 """
 
-from jostle.studies.vision.comparing import at_accuracy, at_end, final_value
-from jostle.studies.vision.drawings import against_accuracy, against_variance, over_training
+from jostle.studies.vision.comparing import at_accuracy, at_end, final_value, in_common
+from jostle.studies.vision.drawings import against_accuracy, against_loss, against_variance, over_training
 from jostle.studies.vision.following import follow
 from jostle.studies.vision.settings import Training, network, noise
 from jostle.studies.vision.study import TrainingStudy
@@ -14,11 +14,13 @@ __all__ = [
     "Training",
     "TrainingStudy",
     "against_accuracy",
+    "against_loss",
     "against_variance",
     "at_accuracy",
     "at_end",
     "final_value",
     "follow",
+    "in_common",
     "network",
     "noise",
     "over_training",

@@ -25,6 +25,12 @@ def at_accuracy(records: Records[Training], name: str, accuracy: float) -> dict[
     return {seed: epoch["sensitivity"]["value"] for seed, epoch in reached.items() if epoch is not None}
 
 
+def in_common(first: dict[int, float], second: dict[int, float]) -> tuple[dict[int, float], dict[int, float]]:
+    """Both, for the seeds that both have."""
+    seeds = [seed for seed in first if seed in second]
+    return {seed: first[seed] for seed in seeds}, {seed: second[seed] for seed in seeds}
+
+
 def _first(epochs: Sequence[Record], accuracy: float) -> Record | None:
     reached = (epoch for epoch in epochs if epoch["accuracy"] >= accuracy and "sensitivity" in epoch)
     return next(reached, None)

@@ -29,24 +29,22 @@ def over_training(records: Records[Training]) -> Drawing:
 
 def against_accuracy(records: Records[Training]) -> Drawing:
     """The same against training accuracy: where networks can be compared."""
-    series = []
-    for name in records.settings.networks:
-        points = [
-            (epoch["accuracy"], epoch["sensitivity"]["value"])
-            for record in records.where(network=name).column("epochs")
-            for epoch in record
-            if "sensitivity" in epoch and epoch["accuracy"] >= 0.5
-        ]
-        if points:
-            x, y = zip(*sorted(points), strict=True)
-            series.append(Series(name, x, y))
-    if not series:
-        series = [Series("no network has reached 50 %", [0.0], [0.0])]
     return Drawing(
         "against-accuracy",
-        curves(series, x_label="training accuracy", y_label="sensitivity"),
+        curves(_all_points(records, "accuracy"), x_label="training accuracy", y_label="sensitivity"),
         "The same measurements against the training accuracy at which they were made; all seeds of a network together.",
         "Curves of sensitivity against training accuracy, one for each network.",
+    )
+
+
+def against_loss(records: Records[Training]) -> Drawing:
+    """The same against training loss, which goes on falling where accuracy is all but 1."""
+    return Drawing(
+        "against-loss",
+        curves(_all_points(records, "loss"), x_label="training loss", y_label="sensitivity", log_x=True),
+        "The same measurements against the training loss; near 100 % accuracy it tells networks apart that accuracy "
+        "does not. Training goes from right to left.",
+        "Curves of sensitivity against training loss, one for each network.",
     )
 
 
@@ -67,6 +65,38 @@ def against_variance(records: Records[Training], finals: Mapping[float, str]) ->
         "Sensitivity of the trained networks against the variance of the noise; the mean and the range over seeds.",
         "Curves of sensitivity against the variance of the noise, one for each network.",
     )
+
+
+def by_measurement(records: Records[Training], finals: Sequence[str]) -> Drawing:
+    """Sensitivity of the trained networks under each of some measurements, every seed a point."""
+    numbers = {final: position for position, final in enumerate(finals, start=1)}
+    series = []
+    for name in records.settings.networks:
+        values = [list(final_value(records, name, final).values()) for final in finals]
+        series.append(_mean_and_range(name, list(numbers.values()), values))
+    legend = "; ".join(f"{position}: {final}" for final, position in numbers.items())
+    return Drawing(
+        "by-measurement",
+        curves(series, x_label="kind of noise", y_label="sensitivity"),
+        f"Sensitivity of the trained networks to {legend}. The mean and the range over seeds.",
+        "Sensitivity of each network under each kind of noise.",
+    )
+
+
+def _all_points(records: Records[Training], field: str) -> list[Series]:
+    """Every measurement of every seed from 50 % training accuracy on, over one field of the epoch."""
+    series = []
+    for name in records.settings.networks:
+        points = [
+            (epoch[field], epoch["sensitivity"]["value"])
+            for record in records.where(network=name).column("epochs")
+            for epoch in record
+            if "sensitivity" in epoch and epoch["accuracy"] >= 0.5
+        ]
+        if points:
+            x, y = zip(*sorted(points), strict=True)
+            series.append(Series(name, x, y))
+    return series or [Series("no network has reached 50 %", [1.0], [0.0])]
 
 
 def _mean_and_range(name: str, x: Sequence[float], values: Sequence[Sequence[float]]) -> Series:

@@ -7,7 +7,7 @@ from jostle.studies.evidence import over_seeds
 from jostle.studies.records import Records
 from jostle.studies.study import Cell, Context, Drawing, Study
 from jostle.studies.verdict import Expectation, beyond, is_above
-from jostle.studies.vision.drawings import against_accuracy, over_training
+from jostle.studies.vision.drawings import against_accuracy, against_loss, over_training
 from jostle.studies.vision.following import follow
 from jostle.studies.vision.settings import Training
 
@@ -22,7 +22,7 @@ class TrainingStudy(Study[Training]):
         return follow(settings.networks[cell.values["network"]], settings, cell.values["seed"], context)
 
     def figures(self, records: Records[Training]) -> list[Drawing]:
-        return [over_training(records), against_accuracy(records)]
+        return [over_training(records), against_accuracy(records), against_loss(records)]
 
 
 def reached(records: Records[Training], accuracy: float = 0.99) -> list[Expectation]:
