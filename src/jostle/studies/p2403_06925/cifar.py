@@ -63,7 +63,14 @@ def tiny_networks(*names: str) -> dict[str, dict[str, Any]]:
 
 def smoke(networks: dict[str, dict[str, Any]], **changes: Any) -> Training:
     """Settings of smoke scale."""
-    fixed: dict[str, Any] = {"seeds": 1, "limit": 100, "test_limit": 50, "batch_size": 20, "passes": 200}
+    fixed: dict[str, Any] = {
+        "seeds": 1,
+        "limit": 100,
+        "test_limit": 50,
+        "batch_size": 20,
+        "passes": 100,
+        "milestones": (),
+    }
     return Training(networks=networks, **{**fixed, **changes})
 
 

@@ -7,13 +7,11 @@ from jostle.studies.catalogue import register
 from jostle.studies.records import Records
 from jostle.studies.study import Drawing
 from jostle.studies.verdict import Expectation, beyond, is_less
-from jostle.studies.vision import Training, TrainingStudy, against_variance, final_value, network, noise
+from jostle.studies.vision import Training, TrainingStudy, against_variance, at_variances, final_value, network
 from jostle.studies.vision.study import reached
 
 _LOW_OR_HIGH = (0, 0, 0, 0, 0, 1, 1, 1, 1, 1)
-_VARIANCES = (0.25, 1.0, 5.0, 15.0)
-_NAMES = {variance: f"variance {variance:g}" for variance in _VARIANCES}
-_FINAL = {name: noise(variance**0.5) for variance, name in _NAMES.items()}
+_FINAL = at_variances(0.25, 1.0, 5.0, 15.0)
 
 
 def _networks(lr: float, **smaller: int) -> dict[str, dict[str, Any]]:
@@ -52,7 +50,7 @@ class Figure13(TrainingStudy):
     )
 
     def figures(self, records: Records[Training]) -> list[Drawing]:
-        return [*super().figures(records), against_variance(records, _NAMES)]
+        return [*super().figures(records), against_variance(records)]
 
     def expectations(self, records: Records[Training]) -> list[Expectation]:
         differences = {}

@@ -7,12 +7,9 @@ from jostle.studies.p2403_06925 import cifar
 from jostle.studies.records import Records
 from jostle.studies.study import Drawing
 from jostle.studies.verdict import Expectation, beyond, is_less
-from jostle.studies.vision import Training, TrainingStudy, against_variance, final_value, noise
+from jostle.studies.vision import Training, TrainingStudy, against_variance, at_variances, final_value
 
-_VARIANCES = (0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 15.0)
-_NAMES = {variance: f"variance {variance:g}" for variance in _VARIANCES}
-_FINAL = {name: noise(variance**0.5) for variance, name in _NAMES.items()}
-_AT_END = {"over_training": False, "milestones": (), "final": _FINAL}
+_AT_END = {"over_training": False, "final": at_variances(0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 15.0)}
 
 
 @register
@@ -25,7 +22,7 @@ class Figure17(TrainingStudy):
     source = "Appendix A.3 and Figure 17"
     version = 1
     scales = {
-        "smoke": cifar.smoke(cifar.tiny_networks(), **_AT_END),
+        "smoke": cifar.smoke(cifar.tiny_networks(), over_training=False, final=at_variances(1.0, 5.0)),
         "small": cifar.small(cifar.small_networks(), **_AT_END),
         "paper": cifar.paper(cifar.paper_networks(), **_AT_END),
     }
@@ -36,7 +33,7 @@ class Figure17(TrainingStudy):
     )
 
     def figures(self, records: Records[Training]) -> list[Drawing]:
-        return [against_variance(records, _NAMES)]
+        return [against_variance(records)]
 
     def expectations(self, records: Records[Training]) -> list[Expectation]:
         return [*_orders(records), *_growth(records)]

@@ -7,7 +7,7 @@
 from jostle.studies.vision.comparing import at_accuracy, at_end, final_value, in_common
 from jostle.studies.vision.drawings import against_accuracy, against_loss, against_variance, over_training
 from jostle.studies.vision.following import follow
-from jostle.studies.vision.settings import Training, network, noise
+from jostle.studies.vision.settings import Training, at_variances, network, noise
 from jostle.studies.vision.study import TrainingStudy
 
 __all__ = [
@@ -18,6 +18,7 @@ __all__ = [
     "against_variance",
     "at_accuracy",
     "at_end",
+    "at_variances",
     "final_value",
     "follow",
     "in_common",

@@ -1,6 +1,6 @@
 """Figures of trained networks, from records alone."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from jostle.figures import Series, curves
@@ -48,13 +48,9 @@ def against_loss(records: Records[Training]) -> Drawing:
     )
 
 
-def against_variance(records: Records[Training], finals: Mapping[float, str]) -> Drawing:
-    """Sensitivity of the trained networks over the variance of the noise.
-
-    Arguments:
-        records: of the study.
-        finals: for each variance, the name of the measurement.
-    """
+def against_variance(records: Records[Training]) -> Drawing:
+    """Sensitivity of the trained networks over the variance of the noise, from all further measurements."""
+    finals = {wanted["std"] ** 2: name for name, wanted in records.settings.final.items()}
     series = []
     for name in records.settings.networks:
         values = [list(final_value(records, name, final).values()) for final in finals.values()]

@@ -28,6 +28,11 @@ def noise(std: float, tokens: str = "") -> dict[str, Any]:
     return {"std": std, "tokens": tokens}
 
 
+def at_variances(*variances: float) -> dict[str, dict[str, Any]]:
+    """Noise of these variances in the study's own patches, by name."""
+    return {f"variance {variance:g}": noise(variance**0.5) for variance in variances}
+
+
 @dataclass(frozen=True, kw_only=True)
 class Training(Settings):
     """Data, training and noise of a study of image networks.
