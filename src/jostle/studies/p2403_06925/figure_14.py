@@ -15,7 +15,7 @@ _KINDS = ("vit-small", "resnet-18")
 def _with_adam(networks: dict[str, dict[str, Any]], lr: float, schedule: str) -> dict[str, dict[str, Any]]:
     """Every network twice: as it is, by SGD, and by Adam."""
     by_adam = {"optimizer": "adam", "lr": lr, "schedule": schedule}
-    twice = {}
+    twice: dict[str, dict[str, Any]] = {}
     for name, by_sgd in networks.items():
         twice |= {f"{name}, SGD": by_sgd, f"{name}, Adam": {**by_sgd, **by_adam}}
     return twice

@@ -1,5 +1,7 @@
 """Figure 19: SVHN, a vision transformer against ResNet-18."""
 
+from typing import Any
+
 from jostle.models.presets import preset
 from jostle.studies.catalogue import register
 from jostle.studies.evidence import over_seeds
@@ -14,7 +16,7 @@ _RATES = {"vit-small": 0.1, "resnet-18": 0.0015}
 _PAPER = {"vit-small": 0.0147, "resnet-18": 0.0516}
 
 
-def _paper_networks() -> dict[str, dict[str, object]]:
+def _paper_networks() -> dict[str, dict[str, Any]]:
     presets = {name: preset("svhn", name) for name in _KINDS}
     return {name: network(model, _RATES[name], **sizes) for name, (model, sizes) in presets.items()}
 

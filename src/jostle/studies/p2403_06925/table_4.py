@@ -1,5 +1,7 @@
 """Table 4, its image half: noise over the whole image against noise in one patch."""
 
+from typing import Any
+
 from jostle.studies.catalogue import register
 from jostle.studies.evidence import over_seeds
 from jostle.studies.p2403_06925 import cifar
@@ -20,7 +22,7 @@ TOKEN, WHOLE, MATCHED, CONCENTRATED = (
 )
 
 
-def _finals(tokens: int) -> dict[str, dict[str, object]]:
+def _finals(tokens: int) -> dict[str, dict[str, Any]]:
     """The four measurements; noise of the same energy has a variance that goes as one over the pixels it is in."""
     return {
         TOKEN: noise(1.0),
