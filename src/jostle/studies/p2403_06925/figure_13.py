@@ -34,7 +34,7 @@ class Figure13(TrainingStudy):
             batch_size=20, patch=7, passes=500, final=_FINAL,
         ),
         "small": Training(
-            seeds=4, networks=_networks(0.05), dataset="mnist", relabel=_LOW_OR_HIGH, limit=5_000, test_limit=5_000,
+            networks=_networks(0.05), dataset="mnist", relabel=_LOW_OR_HIGH, limit=5_000, test_limit=5_000,
             batch_size=50, max_epochs=100, target_accuracy=0.995, patch=7, passes=4_000, final=_FINAL,
         ),
         "paper": Training(

@@ -51,7 +51,6 @@ class Figure18(TrainingStudy):
             passes=500,
         ),
         "small": Training(
-            seeds=4,
             networks=_small(),
             dataset="fashion-mnist",
             limit=10_000,
