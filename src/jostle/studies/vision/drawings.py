@@ -7,7 +7,7 @@ from jostle.figures import Series, curves
 from jostle.results import Record
 from jostle.studies.records import Records
 from jostle.studies.study import Drawing
-from jostle.studies.vision.comparing import final_value
+from jostle.studies.vision.comparing import at_end, final_value
 from jostle.studies.vision.settings import Training
 
 
@@ -50,11 +50,13 @@ def against_loss(records: Records[Training]) -> Drawing:
 
 def against_variance(records: Records[Training]) -> Drawing:
     """Sensitivity of the trained networks over the variance of the noise, from all further measurements."""
-    finals = {wanted["std"] ** 2: name for name, wanted in records.settings.final.items()}
     series = []
     for name in records.settings.networks:
-        values = [list(final_value(records, name, final).values()) for final in finals.values()]
-        series.append(_mean_and_range(name, list(finals), values))
+        values = {records.settings.std**2: list(at_end(records, name).values())}
+        for final, wanted in records.settings.final.items():
+            values[wanted["std"] ** 2] = list(final_value(records, name, final).values())
+        variances = sorted(values)
+        series.append(_mean_and_range(name, variances, [values[variance] for variance in variances]))
     return Drawing(
         "against-variance",
         curves(series, x_label="variance of the noise", y_label="sensitivity", log_x=True),
