@@ -9,6 +9,7 @@ from rich.console import Console
 
 import jostle
 from jostle.cli.boolean import boolean
+from jostle.cli.corrupt import corrupt
 from jostle.cli.data import data
 from jostle.cli.demo import demo
 from jostle.cli.listing import list_names
@@ -30,6 +31,7 @@ Start here:
   jostle list models     what there is by name; also datasets, tokens, ...
   jostle measure --help  your own model
   jostle boolean parity --n 10   a function of bits, exactly
+  jostle corrupt --help  images under common corruptions, as a picture or a file
   jostle list studies    what can be reproduced; jostle run NAME does it
 
 Errors are one line; add --debug to any command for the whole traceback.
@@ -46,6 +48,7 @@ app = App(
 app.command(measure)
 app.command(compare)
 app.command(boolean)
+app.command(corrupt)
 app.command(demo)
 app.command(run)
 app.command(report)

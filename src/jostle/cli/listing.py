@@ -10,7 +10,16 @@ from rich.console import Console
 from rich.table import Table
 
 Kind = Literal[
-    "models", "datasets", "tokens", "perturbations", "responses", "plans", "functions", "networks", "studies"
+    "models",
+    "datasets",
+    "corruptions",
+    "tokens",
+    "perturbations",
+    "responses",
+    "plans",
+    "functions",
+    "networks",
+    "studies",
 ]
 
 
@@ -38,11 +47,12 @@ def list_names(
 
 
 def _registries() -> dict[str, Any]:
-    from jostle import boolean, data, models, perturbations, responses, sampling, studies, tokens
+    from jostle import boolean, corruptions, data, models, perturbations, responses, sampling, studies, tokens
 
     return {
         "models": models.MODELS,
         "datasets": data.DATASETS,
+        "corruptions": corruptions.CORRUPTIONS,
         "tokens": tokens.VIEWS,
         "perturbations": perturbations.PERTURBATIONS,
         "responses": responses.RESPONSES,

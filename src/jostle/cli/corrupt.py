@@ -1,0 +1,200 @@
+"""``jostle corrupt``: corrupted images as a picture to look at or as arrays to go on with."""
+
+import json
+import zipfile
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Parameter
+
+from jostle.cli.numbers import whole
+from jostle.errors import UsageError
+from jostle.files import check_writable, replacing
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_PICTURES = (".png", ".svg", ".pdf")
+_ARRAYS = ".npz"
+_CELL, _GAP = 0.8, 0.06  # inches
+
+DATA_HELP = "Images: a dataset's name (jostle list datasets), a .npy file or py:MODULE_OR_FILE:FACTORY."
+CORRUPTION_HELP = "Names or families, separated by commas; all for everything."
+SEVERITY_HELP = "From 1 to 5, several as 1/3/5."
+OUT_HELP = "A picture (.png, .svg, .pdf) of one image under everything, or arrays (.npz) of --limit images."
+RANGE_HELP = "Values of black and white in a file of floats, for example --value-range 0/1."
+
+
+def corrupt(
+    *,
+    data: Annotated[str, Parameter(help=DATA_HELP)],
+    corruption: Annotated[str, Parameter(help=CORRUPTION_HELP)] = "all",
+    severity: Annotated[str, Parameter(help=SEVERITY_HELP)] = "1/3/5",
+    out: Annotated[Path, Parameter(name=["--out", "--output", "-o"], help=OUT_HELP)] = Path("corruptions.png"),
+    split: Annotated[str, Parameter(help="Which part of a named dataset.")] = "test",
+    image: Annotated[int, Parameter(converter=whole, help="Which image a picture shows, from 0.")] = 0,
+    limit: Annotated[int, Parameter(converter=whole, help="How many images arrays hold, the first.")] = 100,
+    seed: Annotated[int, Parameter(converter=whole, help="Same seed, same noise for every image.")] = 0,
+    value_range: Annotated[str, Parameter(help=RANGE_HELP, allow_leading_hyphen=True)] = "-1/1",
+    as_json: Annotated[bool, Parameter(name="--json", negative="", show_default=False, help="Print JSON.")] = False,
+) -> None:
+    """Corrupt images: noise, blur, weather, digital; five severities.
+
+    The corruptions are self-made after Hendrycks and Dietterich (2019), with
+    the settings of CIFAR-10-C; they are not the files published as CIFAR-10-C.
+
+      jostle corrupt --data cifar-10 --out grid.png
+      jostle corrupt --data fashion-mnist --corruption noise,fog --image 7
+      jostle corrupt --data cifar-10 --corruption fog --severity 2
+        --limit 1000 --out fog.npz
+
+    Arrays are named fog-2 and so on; labels, if known, are called labels.
+    """
+    check_writable(out)
+    suffix = out.suffix.lower()
+    if suffix not in (*_PICTURES, _ARRAYS):
+        raise UsageError(f"--out {out} must end in {', '.join(_PICTURES)} for a picture or {_ARRAYS} for arrays")
+    severities, ends = _severities(severity), _range(value_range)
+    if image < 0 or limit < 1:
+        raise UsageError(f"--image {image} must be at least 0 and --limit {limit} at least 1")
+    from jostle.corruptions import corrupt as corrupted
+
+    names = _names(corruption)
+    is_picture = suffix in _PICTURES
+    images, labels = _load(data, split, image + 1 if is_picture else limit)
+    first = image if is_picture else 0
+    if first >= len(images):
+        raise UsageError(f"--image {image}: {data} holds {len(images)} images")
+    shown, indices = images[first:], range(first, len(images))
+
+    def cells() -> Iterator[tuple[str, int, Any]]:
+        for name in names:
+            for one in severities:
+                yield name, one, corrupted(shown, name, one, seed, value_range=ends, indices=indices)
+
+    if is_picture:
+        from jostle.figures import save
+
+        note = f"{data}, {split} image {image}, seed {seed}; self-made, not the CIFAR-10-C files"
+        save(_grid(shown[0], cells(), len(names), severities, ends, note), out)
+    else:
+        _write_arrays(out, cells(), labels)
+    found = {"file": str(out), "corruptions": names, "severities": severities, "images": len(shown), "seed": seed}
+    summary = f"{len(names)} corruptions at severities {', '.join(map(str, severities))}: {out}"
+    print(json.dumps(found, indent=1) if as_json else summary)  # noqa: T201
+
+
+def _names(text: str) -> list[str]:
+    """The corruptions that a list of names and families stands for, each once."""
+    from jostle.corruptions import CORRUPTIONS, FAMILIES, names
+
+    found: list[str] = []
+    for word in (part.strip() for part in text.split(",")):
+        if word == "all":
+            found += names()
+        elif word in (*FAMILIES, "common"):
+            found += names(word)
+        else:
+            CORRUPTIONS.get(word)
+            found.append(word)
+    return list(dict.fromkeys(found))
+
+
+def _severities(text: str) -> list[int]:
+    words = text.replace(",", "/").split("/")
+    if not all(word.strip() in ("1", "2", "3", "4", "5") for word in words):
+        raise UsageError(f"--severity {text} must be whole numbers from 1 to 5, several as 1/3/5")
+    return list(dict.fromkeys(int(word) for word in words))
+
+
+def _range(text: str) -> tuple[float, float]:
+    try:
+        low, high = (float(word) for word in text.split("/"))
+    except ValueError:
+        raise UsageError(f"--value-range {text} must be two numbers, for example 0/1") from None
+    return low, high
+
+
+def _load(spec: str, split: str, limit: int) -> tuple[Any, Any]:
+    """The first images and, of a named dataset, their labels."""
+    import jostle.data
+    from jostle.cli.loading import load_inputs
+
+    if spec.startswith("py:") or Path(spec).suffix in (".npy", ".npz", ".safetensors"):
+        images = load_inputs(spec, split, limit)
+        if isinstance(images, dict):
+            raise UsageError(f"--data {spec} holds {', '.join(images)}; give a file with one array of images")
+        return images, None
+    dataset = jostle.data.load(spec, split, limit)
+    return dataset.inputs, dataset.labels
+
+
+def _write_arrays(path: Path, cells: Iterable[tuple[str, int, Any]], labels: Any) -> None:
+    """An .npz file, one array after the other, so that only one of them is in memory; the same bytes every time."""
+    import numpy as np
+
+    with replacing(path) as temporary, zipfile.ZipFile(temporary, "w", zipfile.ZIP_STORED) as archive:
+        if labels is not None:
+            _append(archive, "labels", np.asarray(labels))
+        for name, severity, images in cells:
+            _append(archive, f"{name}-{severity}", np.asarray(images))
+
+
+def _append(archive: zipfile.ZipFile, name: str, array: Any) -> None:
+    from numpy.lib import format as npy
+
+    with archive.open(zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=True) as file:
+        npy.write_array(file, array, allow_pickle=False)
+
+
+def _grid(
+    clean: Any,
+    cells: Iterable[tuple[str, int, Any]],
+    rows: int,
+    severities: list[int],
+    ends: tuple[float, float],
+    note: str,
+) -> "Figure":
+    """Rows are corruptions, columns severities, with the clean image in front of each row."""
+    from matplotlib.figure import Figure
+
+    from jostle.figures.style import INK, MUTED, styled
+
+    clean_pixels = _pixels(clean, ends)
+    ratio = clean_pixels.shape[0] / clean_pixels.shape[1]
+    step_x, step_y, left, head, foot = _CELL + _GAP, _CELL * ratio + _GAP, 1.5, 0.3, 0.3
+    width, height = left + step_x * (1 + len(severities)), head + step_y * rows + foot
+    with styled():
+        figure = Figure(figsize=(width, height))
+        axes = figure.add_axes((0.0, 0.0, 1.0, 1.0))
+        axes.set_axis_off()
+
+        def draw(pixels: Any, row: int, column: int) -> None:
+            x, y = left + column * step_x, height - head - row * step_y
+            axes.imshow(
+                pixels, extent=(x, x + _CELL, y - _CELL * ratio, y), cmap="gray", vmin=0, vmax=1, interpolation="none"
+            )
+
+        for column, title in enumerate(["clean", *map(str, severities)]):
+            axes.text(left + column * step_x + _CELL / 2, height - 0.2, title, color=MUTED, ha="center", va="center")
+        for number, (name, _, images) in enumerate(cells):
+            row, column = divmod(number, len(severities))
+            if column == 0:
+                y = height - head - row * step_y - _CELL * ratio / 2
+                axes.text(left - 0.08, y, name.replace("_", " "), color=INK, ha="right", va="center")
+                draw(clean_pixels, row, 0)
+            draw(_pixels(images[0], ends), row, column + 1)
+        axes.text(0.08, 0.15, note, color=MUTED, fontsize=7.5, va="center")
+        axes.set(xlim=(0, width), ylim=(0, height))
+    return figure
+
+
+def _pixels(image: Any, ends: tuple[float, float]) -> Any:
+    """An image as matplotlib takes it: from 0 to 1, channels last, or no channels if it is grey."""
+    import numpy as np
+
+    values = np.asarray(image)
+    low, high = (0.0, 255.0) if values.dtype == np.uint8 else ends
+    values = np.clip((values.astype(np.float64) - low) / (high - low), 0, 1).transpose(1, 2, 0)
+    return values if values.shape[2] == 3 else values[:, :, 0]

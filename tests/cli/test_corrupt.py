@@ -1,0 +1,133 @@
+"""``jostle corrupt`` as a person meets it."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from cyclopts import App
+from PIL import Image
+
+from jostle import corruptions
+from jostle.cli import app, main
+from jostle.cli.corrupt import corrupt
+from tests.corruptions.pictures import natural
+
+
+@pytest.fixture(autouse=True)
+def command(monkeypatch, tmp_path):
+    """The command line with this command and nothing else, so that the test does not depend on its registration."""
+    only = App(name="jostle", suppress_keyboard_interrupt=False)
+    only.command(corrupt)
+    monkeypatch.setattr(app, "app", only)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("JOSTLE_DATA", raising=False)
+    np.save(tmp_path / "images.npy", natural(6, height=16, width=20) * 2 - 1)
+    np.save(tmp_path / "grey.npy", natural(2, channels=1, height=28, width=28))
+
+
+def run(capsys, *words):
+    try:
+        main(["corrupt", *map(str, words)])
+        code = 0
+    except SystemExit as error:
+        code = error.code
+    return code, *capsys.readouterr()
+
+
+def test_a_picture_has_a_row_for_each_corruption(capsys, tmp_path):
+    sizes = {}
+    for chosen, count in {"fog": 1, "fog,snow": 2, "weather": 4}.items():
+        out = tmp_path / "grid.png"
+        words = ("--data", "images.npy", "--corruption", chosen, "--severity", "1/5", "--out", out)
+        code, text, err = run(capsys, *words)
+        assert (code, err) == (0, "")
+        assert text == f"{count} corruptions at severities 1, 5: {out}\n"
+        with Image.open(out) as picture:
+            sizes[chosen] = picture.size
+    assert sizes["fog"][0] == sizes["fog,snow"][0]
+    row = sizes["fog,snow"][1] - sizes["fog"][1]
+    assert sizes["weather"][1] - sizes["fog"][1] == pytest.approx(3 * row, abs=2)
+
+
+@pytest.mark.parametrize("name", ["contrast", "gaussian_noise"])
+def test_the_cells_of_a_picture_are_the_corrupted_images(capsys, tmp_path, name):
+    words = ("--data", "grey.npy", "--value-range", "0/1", "--corruption", name, "--severity", "5", "--image", 1)
+    assert run(capsys, *words, "--out", tmp_path / "one.png")[0] == 0
+    with Image.open(tmp_path / "one.png") as picture:
+        pixels = np.asarray(picture.convert("L")) / 255.0
+    side, gap, left, head = 0.8 * 200, 0.06 * 200, 1.5 * 200, 0.3 * 200  # 200 dots an inch
+    images = np.load(tmp_path / "grey.npy")
+    expected = corruptions.corrupt(images[1:], name, 5, value_range=(0, 1), indices=[1])
+    for column, image in enumerate((images[1, 0], expected[0, 0])):
+        for row, place in ((3, 20), (14, 6), (25, 11)):
+            y, x = head + (row + 0.5) * side / 28, left + column * (side + gap) + (place + 0.5) * side / 28
+            assert pixels[int(y), int(x)] == pytest.approx(image[row, place], abs=0.01)
+
+
+def test_arrays_are_what_corrupt_makes(capsys, tmp_path):
+    out = tmp_path / "new" / "arrays.npz"
+    words = ("--data", "images.npy", "--corruption", "noise,fog", "--severity", "2,4", "--limit", 4, "--seed", 9)
+    code, text, err = run(capsys, *words, "--out", out, "--json")
+    assert (code, err) == (0, "")
+    found = json.loads(text)
+    assert (found["images"], found["severities"], found["seed"], found["file"]) == (4, [2, 4], 9, str(out))
+    assert found["corruptions"] == [*corruptions.names("noise"), "fog"]
+    images = np.load(tmp_path / "images.npy")[:4]
+    with np.load(out, allow_pickle=False) as arrays:
+        assert set(arrays.files) == {f"{name}-{severity}" for name in found["corruptions"] for severity in (2, 4)}
+        assert (arrays["fog-4"] == corruptions.corrupt(images, "fog", 4, seed=9)).all()
+    before = out.read_bytes()
+    run(capsys, *words, "--out", out)
+    assert out.read_bytes() == before
+
+
+def test_a_named_dataset_brings_its_labels(capsys, tmp_path, monkeypatch):
+    from tests.data.made_up import make_batches, make_official
+
+    [(_, labels)] = make_batches(tmp_path / "cifar10", ["test_batch.bin"], count=5).values()
+    make_official(monkeypatch, "cifar-10", tmp_path / "cifar10")
+    monkeypatch.setenv("JOSTLE_DATA", str(tmp_path))
+    assert run(capsys, "--data", "cifar-10", "--corruption", "fog", "--limit", 5, "-o", "fog.npz")[0] == 0
+    with np.load("fog.npz") as arrays:
+        assert arrays["labels"].tolist() == labels.tolist()
+        assert arrays["fog-3"].shape == (5, 3, 32, 32)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--data", "images.npy", "--corruption", "fogg"), "unknown corruption 'fogg'; did you mean fog"),
+        (("--data", "images.npy", "--severity", "6"), "--severity 6 must be whole numbers from 1 to 5"),
+        (("--data", "images.npy", "--severity", "1/x"), "--severity 1/x must be"),
+        (("--data", "images.npy", "--out", "grid.gif"), "--out grid.gif must end in .png, .svg, .pdf"),
+        (("--data", "images.npy", "--image", "7"), "--image 7: images.npy holds 6 images"),
+        (("--data", "images.npy", "--limit", "0", "--out", "a.npz"), "--limit 0 at least 1"),
+        (("--data", "images.npy", "--value-range", "1"), "--value-range 1 must be two numbers"),
+        (("--data", "nowhere.npy"), "the file does not exist"),
+        (("--data", "mnst"), "unknown dataset 'mnst'"),
+        (("--data", "images.npy", "--out", "."), "is a directory"),
+    ],
+)
+def test_errors_are_one_line_and_leave_nothing(capsys, tmp_path, words, message):
+    code, text, err = run(capsys, *words)
+    assert (code, text) == (2, "")
+    assert message in err
+    assert err.startswith("jostle: ")
+    assert err.count("\n") == 1
+    assert {path.name for path in tmp_path.iterdir()} == {"images.npy", "grey.npy"}
+
+
+def test_files_with_several_arrays_are_refused(capsys):
+    np.savez("two.npz", a=np.zeros((2, 1, 8, 8)), b=np.zeros((2, 1, 8, 8)))
+    assert "--data two.npz holds a, b; give a file with one array" in run(capsys, "--data", "two.npz")[2]
+
+
+def test_help_teaches_and_does_not_import_torch(capsys):
+    code, text, _ = run(capsys, "--help")
+    assert code == 0
+    assert "jostle corrupt --data cifar-10 --out grid.png" in text
+    assert "not the files published as CIFAR-10-C" in text
+    program = "import sys, jostle.cli.corrupt; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
