@@ -17,6 +17,7 @@ from jostle.training import checkpoints
 from jostle.training.evaluation import Evaluation
 from jostle.training.history import Epoch, History
 from jostle.training.loop import Loop
+from jostle.training.objectives import Augment, Penalty, described
 from jostle.training.recipe import Recipe, check_same
 from jostle.training.reporting import Line
 from jostle.training.schedules import SCHEDULES, Schedule
@@ -35,6 +36,8 @@ def fit(
     clip: float | None = None,
     batch_size: int = 100,
     precision: str = "float32",
+    penalty: Penalty | None = None,
+    augment: Augment | None = None,
     max_epochs: int,
     target_accuracy: float | None = None,
     evaluate_every: int = 1,
@@ -68,6 +71,10 @@ def fit(
         batch_size: examples a step; the last batch of an epoch may be smaller.
         precision: ``float32`` computes in the type of the weights; ``bfloat16`` and ``float16`` (on cuda only) by
             autocast. Weights and evaluations stay in the type of the weights.
+        penalty: added to the loss of every step: a function of (model, inputs, clean=logits), for example a
+            ``jostle.SensitivityPenalty``. Evaluations and ``target_accuracy`` know nothing of it.
+        augment: what becomes of every batch first: a function from (inputs, labels) to (inputs, labels), for example a
+            ``jostle.NoiseAugmentation``. With ``checkpoint``, both need a method ``describe()``, and no state.
         max_epochs: stop after so many epochs; may be raised to continue a finished run from its checkpoint.
         target_accuracy: stop at the first evaluation with a training accuracy of at least this, in (0, 1].
         evaluate_every: epochs from one evaluation to the next; there is always one before training and one at the end.
@@ -84,10 +91,12 @@ def fit(
         FailureError: training diverged, or a checkpoint could not be written.
     """
     chosen = specs.build(SCHEDULES, schedule, "schedule", Schedule)
-    recipe = Recipe(optimizer, lr, chosen, momentum, weight_decay, clip, batch_size, precision, seed)
+    is_written = checkpoint is not None
+    terms = described("penalty", penalty, is_written), described("augment", augment, is_written)
+    recipe = Recipe(optimizer, lr, chosen, momentum, weight_decay, clip, batch_size, precision, seed, *terms)
     limits = Limits(max_epochs, target_accuracy, evaluate_every)
     recipe.check_length(max_epochs)
-    loop = Loop(model, dataset, recipe, _move(model, device))
+    loop = Loop(model, dataset, recipe, _move(model, device), penalty, augment)
     settings: dict[str, Any] = {}
     done, record = -1, dict[int, Evaluation]()  # -1: not even evaluated
     if checkpoint is not None:

@@ -23,12 +23,22 @@ class Loop:
     """A model and what trains it.
 
     What an epoch does is a function of the weights, the state of ``optimizer`` and ``scaler``, the recipe and the
-    number of the epoch, and of nothing else.
+    number of the epoch, and of nothing else. That holds with a penalty and an augmentation that draw their random
+    numbers from torch's global generator, which is seeded for each epoch, and keep no state of their own.
     """
 
-    def __init__(self, model: nn.Module, dataset: Dataset, recipe: Recipe, device: torch.device) -> None:
+    def __init__(
+        self,
+        model: nn.Module,
+        dataset: Dataset,
+        recipe: Recipe,
+        device: torch.device,
+        penalty: objectives.Penalty | None = None,
+        augment: objectives.Augment | None = None,
+    ) -> None:
         check_precision(recipe.precision, model, device)
         self.model, self.dataset, self.recipe, self.device = model, dataset, recipe, device
+        self._penalty, self._augment = penalty, augment
         self.optimizer = recipe.build_optimizer(model)
         self.scaler = gradient_scaler(recipe.precision, device)
         self._parameters = list(model.parameters())
@@ -77,10 +87,15 @@ class Loop:
     def _step(self, rows: Tensor) -> Tensor:
         """One step on the examples ``rows``; returns their mean loss before it, still on the device."""
         inputs, labels = self._batches.take(rows)
+        if self._augment is not None:
+            inputs, labels = self._augment(inputs, labels)
         self.optimizer.zero_grad()
         with autocast(self.recipe.precision, self.device):
             logits = self.model(inputs)  # (batch, classes)
         loss = objectives.losses(logits, labels).mean()
+        if self._penalty is not None:
+            with autocast(self.recipe.precision, self.device):
+                loss = objectives.penalised(loss, self._penalty, self.model, inputs, logits)
         torch.autograd.backward(self.scaler.scale(loss))
         if self.recipe.clip is not None:
             self.scaler.unscale_(self.optimizer)

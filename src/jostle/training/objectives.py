@@ -1,10 +1,15 @@
 """What training minimises, and what counts as the prediction, for models of one logit and of several."""
 
+from collections.abc import Callable
+
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional
 
 from jostle.errors import UsageError
+
+Penalty = Callable[..., Tensor]  # penalty(model, inputs, clean=logits): a scalar
+Augment = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]  # inputs, labels = augment(inputs, labels)
 
 
 def losses(logits: Tensor, labels: Tensor) -> Tensor:
@@ -25,6 +30,39 @@ def losses(logits: Tensor, labels: Tensor) -> Tensor:
         targets = labels.to(logits.dtype)
         return functional.binary_cross_entropy_with_logits(logits[:, 0], targets, reduction="none")
     return functional.cross_entropy(logits, labels, reduction="none")
+
+
+def penalised(loss: Tensor, penalty: Penalty, model: nn.Module, inputs: Tensor, logits: Tensor) -> Tensor:
+    """What is minimised with a penalty: share * loss + penalty(model, inputs, clean=logits).
+
+    Arguments:
+        loss: of this batch, a scalar.
+        penalty: its ``loss_share``, where it has one, is the share; otherwise that is 1.
+        model, inputs, logits: the model, the batch, and what the model just answered.
+    """
+    share = getattr(penalty, "loss_share", 1.0)
+    return (loss if share == 1 else share * loss) + penalty(model, inputs, clean=logits)
+
+
+def described(argument: str, term: object, is_needed: bool) -> str | None:
+    """What a penalty or an augmentation calls itself, None where there is none.
+
+    Arguments:
+        argument: ``penalty`` or ``augment``, for the error.
+        term: the callable.
+        is_needed: whether a checkpoint is written, which must know one penalty from another.
+    """
+    if term is None:
+        return None
+    if not callable(term):
+        raise UsageError(f"{argument}={term!r} cannot be called; give an object of jostle.lowering or a function")
+    describe = getattr(term, "describe", None)
+    if describe is None and is_needed:
+        raise UsageError(
+            f"{argument}={term!r} needs a method describe(), the text by which a checkpoint knows it again; give it "
+            "one, or leave out checkpoint="
+        )
+    return getattr(term, "__name__", type(term).__name__) if describe is None else str(describe())
 
 
 def predictions(logits: Tensor) -> Tensor:

@@ -20,7 +20,10 @@ OPTIMIZERS = ("adam", "adamw", "sgd")
 
 @dataclass(frozen=True)
 class Recipe:
-    """Optimiser, learning rates, batches, precision and seed of a training run; see ``fit`` for each of them."""
+    """Optimiser, learning rates, batches, precision and seed of a training run; see ``fit`` for each of them.
+
+    Penalty and augmentation are named by their description; what they do is the loop's.
+    """
 
     optimizer: str
     lr: float
@@ -31,6 +34,8 @@ class Recipe:
     batch_size: int
     precision: str
     seed: int
+    penalty: str | None = None
+    augment: str | None = None
 
     def __post_init__(self) -> None:
         if self.optimizer not in OPTIMIZERS:
@@ -82,7 +87,11 @@ class Recipe:
         activations that the shapes of the weights do not.
         """
         printed = re.sub(r" at 0x[0-9a-f]+", "", repr(model))  # Addresses change from one process to the next.
-        return asdict(self) | {
+        own = asdict(self)
+        for name in ("penalty", "augment"):  # Named only where there is one: runs without know nothing of them.
+            if own[name] is None:
+                del own[name]
+        return own | {
             "schedule": self.schedule.describe(),
             "model": type(model).__name__,
             "model architecture": zlib.crc32(printed.encode()),

@@ -1,0 +1,128 @@
+"""Batches in which one random token of every input is moved, on the device the batch is on, open to gradients."""
+
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor
+
+from jostle import specs
+from jostle.errors import UsageError
+from jostle.perturbations import PERTURBATIONS, GaussianNoise, Perturbation, Sphere
+from jostle.tokens import VIEWS, Batch, Inputs, TokenView
+from jostle.tokens.sources import ONLY
+
+_MASK_KEYS = ("attention_mask", "mask")  # where Inputs looks for a mask, too
+_SMALLEST_UNIFORM = 2.0**-54  # torch's numbers include 0, of which no normal number can be made
+_MANY = 2**62  # a random number below this, modulo T, is uniform to within T / 2**62
+
+
+class Jostling:
+    """What happens to a batch: which tokens it has, and what the chosen one becomes.
+
+    Random numbers come from torch, not from the streams of a measurement: training has no input numbers to address
+    them by, and a loop is expected to follow ``torch.manual_seed``.
+
+    Arguments:
+        tokens: what a token is, an object or a spec.
+        perturbation: what becomes of it, an object or a spec.
+    """
+
+    def __init__(self, tokens: TokenView | str, perturbation: Perturbation | str) -> None:
+        self.view = specs.build(VIEWS, tokens, "tokens", TokenView)
+        self.perturbation = specs.build(PERTURBATIONS, perturbation, "perturbation", Perturbation)
+        self._keys: dict[object, str] = {}  # the entry that holds the tokens, for each shape of batch seen
+
+    @property
+    def moves_nothing(self) -> bool:
+        """Whether every token stays what it is: noise of std 0, a step of length 0."""
+        return isinstance(self.perturbation, GaussianNoise | Sphere) and self.perturbation.is_deterministic
+
+    def key(self, batch: Batch, mask: Tensor | None = None) -> str:
+        """The entry of ``batch`` that holds the tokens; raises if they cannot be cut or moved this way."""
+        signature = tuple((name, tensor.shape[1:], tensor.dtype) for name, tensor in batch.items())
+        if signature not in self._keys:
+            first = {name: tensor[:1].detach() for name, tensor in batch.items()}
+            given = None if mask is None else mask[:1].detach()
+            one = Inputs(first[ONLY] if set(first) == {ONLY} else first, self.view, given)
+            self.perturbation.check(one.sample_token())
+            self._keys[signature] = one.key
+        return self._keys[signature]
+
+    def __call__(self, batch: Batch, mask: Tensor | None = None, generator: torch.Generator | None = None) -> Batch:
+        """``batch`` with one token of every input moved, in new memory; every other number is as it was.
+
+        Arguments:
+            batch: named tensors; see ``as_batch``.
+            mask: (batch, tokens), true for tokens that may be moved; by default the batch's own, or all tokens.
+            generator: torch's, on the device of the batch; by default its global one.
+        """
+        key = self.key(batch, mask)
+        before = batch[key]
+        num_tokens = self.view.num_tokens(tuple(before.shape[1:]))
+        own = self._own_mask(batch) if mask is None else None
+        if num_tokens > 1 and own is not None:
+            mask = own
+        rows = torch.arange(len(before), device=before.device)
+        position = _choose(len(before), num_tokens, _checked(mask, len(before), num_tokens), before.device, generator)
+        tokens = self._moved(self.view.pick(before, rows, position), generator)  # (batch, dim)
+        after = self.view.put(before.clone(memory_format=torch.contiguous_format), position, tokens)
+        if num_tokens == 1 and own is not None and own.shape == before.shape[: own.dim()]:
+            real = own.bool().view(*own.shape, *[1] * (before.dim() - own.dim()))
+            after = torch.where(real, after, before)  # the whole input as one token, without its padding
+        # Convolutions answer otherwise, in the last digits, and slower if the channels change their place in memory.
+        return {**batch, key: after if before.is_contiguous() else torch.empty_like(before).copy_(after)}
+
+    def _own_mask(self, batch: Batch) -> Tensor | None:
+        names = (self.view.mask_key,) if self.view.mask_key else _MASK_KEYS
+        return next((batch[name] for name in names if name in batch), None)
+
+    def _moved(self, tokens: Tensor, generator: torch.Generator | None) -> Tensor:
+        device = tokens.device
+        if isinstance(self.perturbation, GaussianNoise):
+            noise = torch.randn(tokens.shape, generator=generator, device=device, dtype=tokens.dtype)
+            return tokens + self.perturbation.std * noise
+        needed = len(tokens), self.perturbation.num_uniforms(tokens.shape[1])
+        uniforms = torch.rand(needed, generator=generator, device=device, dtype=torch.float64)
+        numbers = uniforms.clamp_(min=_SMALLEST_UNIFORM).cpu().numpy()
+        return self.perturbation.apply(tokens.cpu(), numbers).to(device)
+
+
+def as_batch(inputs: Tensor | Mapping[str, Tensor]) -> Batch:
+    """A batch as named tensors that share their length; anything else is refused."""
+    if isinstance(inputs, Tensor):
+        inputs = {ONLY: inputs}
+    elif not isinstance(inputs, Mapping) or not all(isinstance(value, Tensor) for value in inputs.values()):
+        raise UsageError(f"inputs of type {type(inputs).__name__} are no batch: give a tensor or a mapping of tensors")
+    lengths = {len(tensor) if tensor.dim() else 0 for tensor in inputs.values()}
+    if len(lengths) != 1 or lengths == {0}:
+        raise UsageError(f"inputs must be tensors of one length, at least 1, got lengths {sorted(lengths)}")
+    return dict(inputs)
+
+
+def _choose(
+    count: int, num_tokens: int, mask: Tensor | None, device: torch.device, generator: torch.Generator | None
+) -> Tensor:
+    """A position for each of ``count`` inputs, every one that is not masked with the same probability, (count,)."""
+    numbers = torch.randint(_MANY, (count,), generator=generator, device=device)
+    if mask is None:
+        return numbers % num_tokens
+    mask = mask.to(device)
+    nth = numbers % mask.sum(dim=1)  # which of the unmasked tokens
+    return (mask.cumsum(dim=1) <= nth[:, None]).sum(dim=1)
+
+
+def _checked(mask: Tensor | None, count: int, num_tokens: int) -> Tensor | None:
+    """``mask`` as truth values, if it has one for each token and leaves every input at least one token."""
+    if mask is None:
+        return None
+    mask = torch.as_tensor(mask).bool()
+    if mask.shape != (count, num_tokens):
+        raise UsageError(
+            f"the mask has shape {tuple(mask.shape)}, expected ({count}, {num_tokens}): one for each token"
+        )
+    empty = (~mask.any(dim=1)).nonzero()
+    if len(empty):
+        raise UsageError(
+            f"{len(empty)} of {count} inputs are all masked (first: input {int(empty[0])}): no token to jostle"
+        )
+    return mask
