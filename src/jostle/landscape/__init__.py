@@ -1,1 +1,29 @@
-"""How flat a minimum is: what the outputs do when the weights are moved."""
+"""How flat a minimum is: what outputs, predictions and losses do when the weights are moved.
+
+``sharpness`` (paper 1) and ``average_direction_sharpness`` (paper 2) move the weights at random, ``curvature`` looks at
+the Hessian of the loss, ``layernorm_blowup`` and ``parameter_norm`` are what paper 2 trades against each other. Left on
+the line: perturbations, responses, sampling; beside it: estimates, which moves inputs instead of weights; right:
+``jostle.boolean``. ``weights`` moves weights, ``network`` evaluates them, ``drawing`` is the loop over draws.
+"""
+
+from jostle.landscape.arguments import POSITIONS
+from jostle.landscape.averages import MeanOverDraws
+from jostle.landscape.directions import DirectionSharpness, average_direction_sharpness
+from jostle.landscape.hessian import Curvature, curvature
+from jostle.landscape.layernorm import Blowup, layernorm_blowup
+from jostle.landscape.norms import parameter_norm
+from jostle.landscape.sharpness import Sharpness, sharpness
+
+__all__ = [
+    "POSITIONS",
+    "Blowup",
+    "Curvature",
+    "DirectionSharpness",
+    "MeanOverDraws",
+    "Sharpness",
+    "average_direction_sharpness",
+    "curvature",
+    "layernorm_blowup",
+    "parameter_norm",
+    "sharpness",
+]

@@ -1,0 +1,211 @@
+"""Paper 2's average direction sharpness: how far the function moves when its weights take a step of given length."""
+
+import math
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from jostle import progress as progress_bar
+from jostle.errors import UsageError
+from jostle.landscape.arguments import POSITIONS, choice, coverage, not_negative, whole
+from jostle.landscape.averages import MeanOverDraws, real_mean
+from jostle.landscape.drawing import Compare, Drawing
+from jostle.landscape.losses import Loss, as_labels, as_loss, is_squared, per_input
+from jostle.landscape.network import Network
+from jostle.landscape.weights import WeightNoise
+
+PROTOCOLS = {"paper": "sphere", "released": "gaussian"}
+RELEASED_STD = 0.02
+
+
+@dataclass(frozen=True, eq=False)
+class DirectionSharpness:
+    """How far a function moves with its weights, on average over directions.
+
+    Arguments:
+        function: the mean squared change of the outputs.
+        loss: the mean increase of the loss over the same directions; None without labels.
+        clean_loss: the loss before; None without labels. A network that does not fit its labels can look flat.
+        protocol: which of the two is ``value``: ``function`` for ``paper``, ``loss`` for ``released``.
+        rho: the length of a step; for ``released`` its root mean square, std sqrt(num_parameters).
+        factor: what squared changes were multiplied by, to be in units where labels are -1 and 1.
+        num_inputs, num_parameters: what was averaged over, and how many weights were moved.
+        skipped: the names of parameters that were not moved.
+        seed: of the directions.
+        passes: inputs the model answered.
+        seconds: wall-clock time.
+    """
+
+    function: MeanOverDraws
+    loss: MeanOverDraws | None
+    clean_loss: float | None
+    protocol: str
+    rho: float
+    factor: float
+    num_inputs: int
+    num_parameters: int
+    skipped: list[str]
+    seed: int
+    passes: int
+    seconds: float
+
+    @property
+    def estimate(self) -> MeanOverDraws:
+        """What the protocol calls the sharpness."""
+        return self.loss if self.protocol == "released" and self.loss is not None else self.function
+
+    @property
+    def value(self) -> float:
+        """The sharpness."""
+        return self.estimate.value
+
+    @property
+    def low(self) -> float:
+        """The lower end of its interval."""
+        return self.estimate.low
+
+    @property
+    def high(self) -> float:
+        """The upper end of its interval."""
+        return self.estimate.high
+
+    def __str__(self) -> str:
+        interval, directions = self.estimate.interval, len(self.estimate.per_draw)
+        return (
+            f"average direction sharpness {self.estimate}   {interval.level:.0%}, {interval.method}\n"
+            f"  {self.num_inputs:,} inputs, {directions} directions of length {self.rho:.4g} in "
+            f"{self.num_parameters:,} parameters; protocol={self.protocol} factor={self.factor:g} seed={self.seed}"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything, as plain numbers and text for JSON."""
+        loss = None if self.loss is None else self.loss.to_dict()
+        return {**self.__dict__, "value": self.value, "function": self.function.to_dict(), "loss": loss}
+
+
+def average_direction_sharpness(
+    model: Any,
+    inputs: Any,
+    labels: Any = None,
+    loss: Any = "mse",
+    *,
+    rho: float | None = None,
+    std: float | None = None,
+    directions: int = 100,
+    protocol: str = "paper",
+    label_values: tuple[float, float] = (-1.0, 1.0),
+    skip: tuple[str, ...] | list[str] = POSITIONS,
+    level: float = 0.95,
+    seed: int = 0,
+    batch_size: int = 128,
+    draws_at_once: int | None = None,
+    progress: progress_bar.Progress = False,
+) -> DirectionSharpness:
+    """The mean squared change of a function when its weights take a step of length rho in a random direction.
+
+        L_rho = E over x of  E over |Delta| = rho of  (T_{theta + Delta}(x) - T_theta(x))^2
+
+    with Delta uniform on the sphere of radius rho (paper 2, 2402.09963, whose lower bound as_n / n is in units where
+    labels are -1 and 1). Several outputs are averaged. Every direction is fresh and shared by all inputs, so the
+    intervals are Student's t over directions, for exactly the inputs given.
+
+    >>> import torch
+    >>> line = torch.nn.Linear(1, 1, bias=False)  # one weight: the sphere is {-rho, rho}
+    >>> round(average_direction_sharpness(line, torch.full((5, 1), 3.0).to(line.weight), rho=0.1, skip=()).value, 6)
+    0.09
+
+    Differs: the released code (``protocol="released"``) takes the increase of the loss, which is the same only if
+    T_theta(x) is the label, moves each weight by N(0, std^2), and multiplies by 4 in its plots, since its labels are
+    0 and 1; its 10 directions are the same in all its measurements, ours depend on ``seed``.
+
+    Arguments:
+        model: a module; measured in eval mode, and left bit for bit as it was.
+        inputs: a tensor (N, ...), a mapping of tensors, a ``Dataset`` or a ``DataLoader``.
+        labels: (N, ...), for the loss; those of the dataset unless given.
+        loss: ``mse``, ``cross-entropy``, or a function of outputs and labels that gives a mean or a number each.
+        rho: the radius, for ``paper``. Compare networks of different sizes at the same rho only.
+        std: the standard deviation of each weight's step, for ``released``: 0.02 unless given.
+        directions: how many, at least 2; direction i is a function of ``seed`` and i.
+        protocol: ``paper`` or ``released``.
+        label_values: what the two labels are to the network. Squared changes are multiplied by 4 / (difference)^2:
+            (0, 1) gives a factor of 4.
+        skip: patterns of names of parameters that stay; positional encodings unless given, as in the released code.
+        level: coverage of the intervals.
+        seed: any whole number.
+        batch_size, draws_at_once, progress: as in ``sharpness``.
+    """
+    started = time.perf_counter()
+    protocol = choice("protocol", protocol, PROTOCOLS)
+    size = _size(protocol, rho, std)
+    directions, seed, level = whole("directions", directions, least=2), whole("seed", seed), coverage(level)
+    at_once = None if draws_at_once is None else whole("draws_at_once", draws_at_once, least=1)
+    factor = _factor(label_values, loss)
+    network = Network(model, inputs, skip=skip, batch_size=batch_size)
+    held = as_labels(labels, inputs, len(network))
+    if held is None and protocol == "released":
+        raise UsageError("protocol='released' is a difference of losses: give labels, or a dataset that has them")
+    noise = WeightNoise(network.parameters, PROTOCOLS[protocol], size, seed)
+    drawing = Drawing(network, noise, directions, at_once)
+    clean, measured_loss = drawing.clean(), as_loss(loss)
+    numbers = factor * drawing.measured(clean, _compare(held, measured_loss), progress)
+    is_exact = size == 0
+    return DirectionSharpness(
+        function=real_mean(numbers[0], level, is_exact=is_exact, least=0.0),
+        loss=None if held is None else real_mean(numbers[1], level, is_exact=is_exact),
+        clean_loss=None if held is None else factor * _clean_loss(network, clean, held, measured_loss),
+        protocol=protocol,
+        rho=size if protocol == "paper" else size * math.sqrt(noise.count),
+        factor=factor,
+        num_inputs=len(network),
+        num_parameters=noise.count,
+        skipped=[name for name, _ in network.model.named_parameters() if name not in network.parameters],
+        seed=seed,
+        passes=drawing.passes,
+        seconds=time.perf_counter() - started,
+    )
+
+
+def _compare(labels: Tensor | None, loss: Loss) -> Compare:
+    """The squared change of the outputs, and with labels the increase of the loss, of each input."""
+
+    def compare(rows: slice, before: Tensor, after: Tensor) -> list[Tensor]:
+        moved = (after.double() - before.double()).square().reshape(len(after), -1).mean(dim=1)
+        if labels is None:
+            return [moved]
+        return [moved, per_input(loss, after, labels[rows]) - per_input(loss, before, labels[rows])]
+
+    return compare
+
+
+def _clean_loss(network: Network, clean: list[Tensor], labels: Tensor, loss: Loss) -> float:
+    batches = zip(clean, network.batches(), strict=True)
+    return float(torch.cat([per_input(loss, outputs, labels[rows]) for outputs, rows in batches]).mean())
+
+
+def _size(protocol: str, rho: float | None, std: float | None) -> float:
+    if protocol == "paper":
+        if rho is None or std is not None:
+            raise UsageError("protocol='paper' needs rho=, the length of a step, and no std; std is for 'released'")
+        return not_negative("rho", rho)
+    if rho is not None:
+        raise UsageError("protocol='released' moves each weight by std=, 0.02 unless given; rho is for 'paper'")
+    return not_negative("std", RELEASED_STD if std is None else std)
+
+
+def _factor(label_values: Any, loss: Any) -> float:
+    """What brings squared changes to labels of -1 and 1."""
+    try:
+        low, high = (float(value) for value in label_values)
+    except (TypeError, ValueError):
+        low = high = math.nan
+    if not math.isfinite(high - low) or low == high:
+        raise UsageError(f"label_values={label_values!r} must be two different numbers, such as (0, 1) or (-1, 1)")
+    factor = 4 / (high - low) ** 2
+    if factor != 1 and not is_squared(loss):
+        raise UsageError(
+            f"label_values={label_values!r} rescales squared errors only, and loss is another; leave label_values out"
+        )
+    return factor
