@@ -54,4 +54,6 @@ $(VENV)/.demo: pyproject.toml constraints.txt
 
 $(VENV)/.dev: $(VENV)/.demo
 	$(PIP) --editable '.[samples,dev]'
+	# Without what they declare: curvlinops asks for torchvision through a package that it does not need here.
+	$(PIP) --no-deps curvlinops-for-pytorch linear_operator einconv einops opt_einsum tqdm
 	@touch $@

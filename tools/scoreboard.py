@@ -22,8 +22,11 @@ HEAD = """# Reproducing the papers
 Written by `make scoreboard` from the records in [results/studies](results/studies); run a study again with
 `jostle run NAME --scale small --workers 2 --out runs`, and make a page of your own runs with `jostle report runs`.
 A verdict comes from intervals: AGREES if they lie where the paper's claim puts them, DISAGREES if they exclude it,
-UNDECIDED otherwise. The intervals of one study cover together with 95 %. Questions that go beyond the paper are judged
-alike and are no part of the verdict.
+UNDECIDED otherwise. The intervals for what a paper says cover together with 95 %, and so do those for the questions that
+go beyond it, which are judged alike and are no part of the verdict.
+
+Several studies look at the same trained networks. They are kept in `runs/networks`, so a second study finds what a first
+one trained; deleting that folder costs time and changes no number.
 
 """
 

@@ -24,6 +24,7 @@ _HOMES = {
         "measure",
     ],
     "jostle.intervals": ["Interval"],
+    "jostle.lowering": ["NoiseAugmentation", "SensitivityPenalty"],
     "jostle.perturbations": ["GaussianNoise", "ReplaceBy", "SignFlip", "Sphere", "UniformToken"],
     "jostle.sampling": ["Grid", "Until"],
     "jostle.studies": ["run"],
@@ -32,9 +33,13 @@ _HOMES = {
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 _PACKAGES = [
     "boolean",
+    "corruptions",
     "data",
     "figures",
+    "integrations",
     "intervals",
+    "landscape",
+    "lowering",
     "models",
     "perturbations",
     "report",
@@ -62,9 +67,13 @@ def __dir__() -> list[str]:
 
 if TYPE_CHECKING:
     from jostle import boolean as boolean
+    from jostle import corruptions as corruptions
     from jostle import data as data
     from jostle import figures as figures
+    from jostle import integrations as integrations
     from jostle import intervals as intervals
+    from jostle import landscape as landscape
+    from jostle import lowering as lowering
     from jostle import models as models
     from jostle import perturbations as perturbations
     from jostle import report as report
@@ -87,6 +96,8 @@ if TYPE_CHECKING:
     from jostle.estimates import load as load
     from jostle.estimates import measure as measure
     from jostle.intervals import Interval as Interval
+    from jostle.lowering import NoiseAugmentation as NoiseAugmentation
+    from jostle.lowering import SensitivityPenalty as SensitivityPenalty
     from jostle.perturbations import GaussianNoise as GaussianNoise
     from jostle.perturbations import ReplaceBy as ReplaceBy
     from jostle.perturbations import SignFlip as SignFlip

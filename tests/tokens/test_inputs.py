@@ -135,3 +135,10 @@ def test_ragged_inputs_are_one_clear_line(wrap):
     items = [torch.zeros(3), torch.zeros(5)]
     with pytest.raises(UsageError, match="pad all to one length and give a mask"):
         Inputs(wrap(items), Rows()).batch(np.array([0, 1]))
+
+
+def test_a_number_for_each_input_is_looked_at_too():
+    source = {"x": X, "weight": torch.ones(10)}
+    source["weight"][3] = torch.nan
+    with pytest.raises(UsageError, match=r"1 of 10 inputs hold NaN or infinity \(first: input 3\)"):
+        Inputs(source, Rows()).check_finite()

@@ -17,10 +17,12 @@ WHAT = Group("What is jostled", sort_key=1)
 PRECISION = Group("How sure", sort_key=2)
 OUTPUT = Group("Running and output", sort_key=3)
 
-MODEL_HELP = "zoo:NAME[:key=value,...] or py:MODULE_OR_FILE:FACTORY[:key=value,...]."
+MODEL_HELP = (
+    "zoo:NAME[:key=value,...], hf:DIR, timm:NAME[:checkpoint=FILE,...] or py:MODULE_OR_FILE:FACTORY[:key=value,...]."
+)
 DATA_HELP = (
     "Inputs: a dataset's name (jostle list datasets), a .npy, .npz or .safetensors file (one array, or arrays named "
-    "like the model's arguments), or py:MODULE_OR_FILE:FACTORY."
+    "like the model's arguments), images:DIR[:size=224,seed=0,...], or py:MODULE_OR_FILE:FACTORY."
 )
 PERTURBATION_HELP = (
     "What a token becomes: gaussian-noise:std=2, sphere:radius=1, sign-flip, uniform-token:-1/1, replace-by:0."
@@ -127,7 +129,7 @@ def _run(specs: dict[str, str], weights: dict[str, str], options: Options) -> No
     from jostle.estimates import compare as compare_models
 
     models = {name: load_model(spec, weights.get(name), options.seed) for name, spec in specs.items()}
-    for name in (name for name, spec in specs.items() if spec.startswith("zoo:") and name not in weights):
+    for name in (name for name, spec in specs.items() if _is_random(spec) and name not in weights):
         print(f"jostle: {name} has random weights; give --weights for a trained network", file=sys.stderr)  # noqa: T201
     inputs = matching(load_inputs(options.data, options.split, options.limit), models.values())
     result: Measurement | Comparison
@@ -185,3 +187,8 @@ def _named(pairs: list[str], flag: str) -> dict[str, str]:
             raise UsageError(f"{flag} names {name!r} twice")
         named[name] = value
     return named
+
+
+def _is_random(spec: str) -> bool:
+    """Whether a spec names a network without naming weights."""
+    return spec.startswith("zoo:") or (spec.startswith("timm:") and "checkpoint=" not in spec)

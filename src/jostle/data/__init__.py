@@ -52,7 +52,7 @@ def load(
     (100, (100, 1, 28, 28), 10)
 
     Arguments:
-        name: one of ``names()``.
+        name: one of ``names()``, or ``images:DIR`` for a folder of images of your own, see ``image_folder``.
         split: ``train`` or ``test``.
         limit: keep so many examples: the first of the files, which are in a mixed order, if nothing else is said.
         seed: take them in a shuffled order; the same seed gives the same examples, a larger limit more of them.
@@ -62,6 +62,10 @@ def load(
         download: get files that are nowhere; False raises instead.
         progress: of a download: a bar on a terminal, plain lines elsewhere, nothing, or your own function.
     """
+    if name.startswith("images:"):
+        from jostle.data.image_folder import open_images  # here, because Pillow is needed for nothing else
+
+        return open_images(name, split, limit, seed=seed, balanced=balanced).dataset()
     source = DATASETS.get(name)
     if split not in SPLITS:
         raise unknown_name("split", str(split), SPLITS)

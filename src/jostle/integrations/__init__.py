@@ -1,1 +1,52 @@
-"""Models of other libraries: Hugging Face transformers and timm, imported only when asked for."""
+"""Models by spec: of our own zoo, of your own code, and of other libraries, which are imported only when asked for.
+
+Here: from text to a model, ``load("hf:checkpoints/vit")``; from files to what it takes, ``fitted``. Not here: weights
+of our own training (``jostle.training``). Left on the line: ``jostle.models``; right: ``jostle.training``. To add a
+source, imitate ``zoo.py``: a function from the rest of the spec to a model, with ``register`` on it, and its module in
+the list below. Nothing here uses the network, and no file is unpickled.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from jostle.errors import UsageError
+from jostle.integrations.image_classifier import ImageClassifier, fitted
+from jostle.registry import Registry
+
+__all__ = ["SOURCES", "ImageClassifier", "fitted", "load", "register"]
+
+Source = Callable[[str, int], Callable[..., Any]]
+
+_MODULES = ["zoo", "python", "huggingface", "timm"]
+SOURCES = Registry[Source]("source of models", modules=[f"jostle.integrations.{module}" for module in _MODULES])
+register = SOURCES.register
+
+
+def load(spec: str, *, seed: int = 0) -> Callable[..., Any]:
+    """The model a spec names, in eval mode.
+
+        zoo:NAME[:key=value,...]                    a network of jostle.models with random weights
+        py:MODULE_OR_FILE:FACTORY[:key=value,...]   what your own function returns
+        hf:DIR                                      an image classifier of transformers, from a local folder
+        timm:NAME[:checkpoint=FILE,key=value,...]   a network of timm, with weights from a local file
+
+    The last two are ``ImageClassifier``s: from pixels to logits, and they know which pixels they want.
+
+    >>> model = load("zoo:mlp:image_size=8,channels=1,classes=3")
+    >>> sum(parameter.numel() for parameter in model.parameters())
+    99328
+    >>> load("zo:mlp")
+    Traceback (most recent call last):
+    jostle.errors.UsageError: model 'zo:mlp' must start with zoo: or py:, or with hf: or timm: for a pretrained network, for example zoo:mlp or py:my_module:make_model
+
+    Arguments:
+        spec: one of these.
+        seed: of the random weights of ``zoo:``.
+    """  # noqa: E501 - an error is one line
+    kind, _, rest = spec.partition(":")
+    if kind not in SOURCES.names():
+        raise UsageError(
+            f"model {spec!r} must start with zoo: or py:, or with hf: or timm: for a pretrained network, for example "
+            "zoo:mlp or py:my_module:make_model"
+        )
+    return SOURCES.get(kind)(rest, seed)

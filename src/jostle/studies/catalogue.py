@@ -17,6 +17,8 @@ MODULES: list[str] = [
     "jostle.studies.p2403_06925.figure_19",
     "jostle.studies.p2403_06925.depth_heads",
     "jostle.studies.p2403_06925.table_4",
+    "jostle.studies.p2403_06925.imagenet_pretrained",
+    "jostle.studies.jostle.dose_response",
     "jostle.studies.jostle.random_networks",
 ]
 

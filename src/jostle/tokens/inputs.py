@@ -71,7 +71,7 @@ class Inputs:
         """Positional and keyword arguments with which the model is called on this batch."""
         return ((batch[ONLY],), {}) if set(batch) == {ONLY} else ((), batch)
 
-    def check_finite(self, block: int = 4096) -> None:
+    def check_finite(self, block: int = 256) -> None:
         """Raise if any input holds NaN or infinity, with the count and the first index."""
         bad: list[int] = []
         for start in range(0, self.count, block):
@@ -128,7 +128,7 @@ class Inputs:
 def _rows_finite(tensor: Tensor) -> Tensor:
     if not tensor.is_floating_point():
         return torch.ones(len(tensor), dtype=torch.bool)
-    return tensor.isfinite().flatten(1).all(dim=1)
+    return tensor.isfinite().reshape(len(tensor), -1).all(dim=1)
 
 
 def _common_length(tensors: Mapping[str, Tensor]) -> int:

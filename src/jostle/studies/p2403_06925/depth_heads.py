@@ -42,13 +42,13 @@ class DepthHeads(TrainingStudy):
     version = 1
     scales = {
         "smoke": cifar.smoke(_varied(_TINY, (1, 1), (2,), (2,))),
-        "small": cifar.small(_varied(_SMALL, (2, 4), (1, 4), (1, 8)), limit=2_000),
+        "small": cifar.small(_varied(_SMALL, (2, 4), (1, 4), (1, 8)), limit=1_000),
         "paper": cifar.paper(_varied(_PAPER, (8, 32), (4, 6, 10), (8, 16))),
     }
     deviations = (
         cifar.MATCHED,
         cifar.SMALL_SCALE,
-        "Small scale: 2,000 images, and a transformer of 2 layers is the usual one.",
+        "Small scale: 1,000 images, and a transformer of 2 layers is the usual one.",
         "The paper shows curves and gives no numbers; here 'no change' means a difference of less than 0.02 from the "
         "usual transformer. Heads share one total width, so that their number alone changes.",
     )

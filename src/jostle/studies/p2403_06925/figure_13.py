@@ -34,7 +34,7 @@ class Figure13(TrainingStudy):
             batch_size=20, patch=7, passes=500, final=_FINAL,
         ),
         "small": Training(
-            networks=_networks(0.05), dataset="mnist", relabel=_LOW_OR_HIGH, limit=5_000, test_limit=5_000,
+            networks=_networks(0.05), dataset="mnist", relabel=_LOW_OR_HIGH, limit=3_000, test_limit=5_000,
             batch_size=50, max_epochs=100, target_accuracy=0.995, patch=7, passes=4_000, final=_FINAL,
         ),
         "paper": Training(
@@ -44,7 +44,7 @@ class Figure13(TrainingStudy):
     }  # fmt: skip
     deviations = (
         "Training ends at 99.5 % training accuracy (paper scale: 99.9 %), where the networks are compared.",
-        "Small scale: 5,000 digits, and a learning rate of 0.05 instead of 0.01, which would need five times as long.",
+        "Small scale: 3,000 digits, and a learning rate of 0.05 instead of 0.01, which would need five times as long.",
         "The paper replaces a patch by a random one and does not say from which distribution; here Gaussian noise is "
         "added, of variance 1 over training and of four variances at the end.",
     )

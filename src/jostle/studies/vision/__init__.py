@@ -7,7 +7,7 @@
 from jostle.studies.vision.comparing import at_accuracy, at_end, final_value, in_common
 from jostle.studies.vision.drawings import against_accuracy, against_loss, against_variance, over_training
 from jostle.studies.vision.following import follow
-from jostle.studies.vision.settings import Training, at_variances, network, noise
+from jostle.studies.vision.settings import Training, at_variances, augmented, network, noise, penalised
 from jostle.studies.vision.study import TrainingStudy
 
 __all__ = [
@@ -19,10 +19,12 @@ __all__ = [
     "at_accuracy",
     "at_end",
     "at_variances",
+    "augmented",
     "final_value",
     "follow",
     "in_common",
     "network",
     "noise",
     "over_training",
+    "penalised",
 ]

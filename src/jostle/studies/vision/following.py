@@ -1,6 +1,6 @@
 """Train one network, measure its sensitivity on the way and at the end, and record both."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +9,7 @@ from torch import nn
 from jostle import data, models
 from jostle.data import Dataset
 from jostle.estimates import measure
+from jostle.lowering import NoiseAugmentation, SensitivityPenalty
 from jostle.perturbations import GaussianNoise
 from jostle.progress import State
 from jostle.results import Record, Store
@@ -25,12 +26,15 @@ MEASURED_AFTER = frozenset(
 AT_END = 5  # times as many passes
 
 
-def follow(chosen: Network, settings: Training, seed: int, context: Context) -> Record:
+Further = Callable[[nn.Module, Dataset, Dataset], Record]  # of a trained network, training and unseen images
+
+
+def follow(chosen: Network, settings: Training, seed: int, context: Context, further: Further | None = None) -> Record:
     """Train a network and measure its sensitivity after some epochs and at the end.
 
     The seed decides the weights, the order of the images and the noise; all networks of one seed see the same images
     and the same noise. Network and measurements are kept in ``context.networks``, so that a killed cell goes on where
-    it was and another study finds what it needs.
+    it was and another study finds what it needs. What ``further`` finds about the trained network joins the record.
     """
     made = networks.recipe(chosen, settings, seed, context.device)
     with networks.kept(context.networks or context.folder, made) as place:
@@ -40,18 +44,19 @@ def follow(chosen: Network, settings: Training, seed: int, context: Context) -> 
             name: following.measured(model, "end", wanted, AT_END * settings.passes)
             for name, wanted in settings.final.items()
         }
-    epochs = following.epochs
+    epochs, unseen = following.epochs, load(settings, "test", context)
     end = epochs[-1]["sensitivity"]
     return {
         "epochs": epochs,
         "stopped": history.stopped,
         "train_accuracy": history.accuracies[-1],
-        "test_accuracy": evaluate(model, load(settings, "test", context)).accuracy,
+        "test_accuracy": evaluate(model, unseen).accuracy,
         **{key: end[key] for key in ("low", "high")},
         "sensitivity": end["value"],
         "final": finals,
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
         "data": following.images.note,
+        **(further(model, following.images, unseen) if further else {}),
     }
 
 
@@ -97,6 +102,7 @@ class _Following:
             model,
             self.images,
             **{key: self.chosen[key] for key in ("optimizer", "lr", "schedule")},
+            **_lowering(self.chosen, self.settings),
             batch_size=self.settings.batch_size,
             max_epochs=self.last,
             target_accuracy=self.settings.target_accuracy,
@@ -156,6 +162,16 @@ class _Following:
             seed=self.seed,
         )
         return {"value": m.value, "low": m.low, "high": m.high, "level": m.settings.level, "passes": m.passes}
+
+
+def _lowering(chosen: Network, settings: Training) -> dict[str, Any]:
+    """What lowers sensitivity while the network is trained, as ``fit`` takes it."""
+    terms: dict[str, Any] = {}
+    if "penalty" in chosen:
+        terms["penalty"] = SensitivityPenalty(tokens=Patches(settings.patch), mix=True, **chosen["penalty"])
+    if "augment" in chosen:
+        terms["augment"] = NoiseAugmentation(**chosen["augment"])
+    return terms
 
 
 def _sizes(chosen: Network) -> dict[str, Any]:

@@ -23,6 +23,16 @@ def network(
     return {"model": model, "sizes": sizes, **training}
 
 
+def penalised(chosen: Network, strength: float, std: float = 1.0, **changes: Any) -> dict[str, Any]:
+    """The same network trained on (1 - strength) * loss + strength * the squared change under noise in one patch."""
+    return {**chosen, **changes, "penalty": {"strength": strength, "std": std}}
+
+
+def augmented(chosen: Network, std: float, **changes: Any) -> dict[str, Any]:
+    """The same network trained on images with noise of this std all over."""
+    return {**chosen, **changes, "augment": {"std": std}}
+
+
 def noise(std: float, tokens: str = "") -> dict[str, Any]:
     """Gaussian noise of this std in one token; the study's own patches unless ``tokens`` is another spec."""
     return {"std": std, "tokens": tokens}

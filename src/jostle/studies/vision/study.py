@@ -2,6 +2,9 @@
 
 from collections.abc import Sequence
 
+from torch import nn
+
+from jostle.data import Dataset
 from jostle.results import Record
 from jostle.studies.evidence import over_seeds
 from jostle.studies.records import Records
@@ -19,7 +22,16 @@ class TrainingStudy(Study[Training]):
         return [Cell.of(network=name, seed=seed) for seed in seeds for name in settings.networks]
 
     def measure(self, cell: Cell, settings: Training, context: Context) -> Record:
-        return follow(settings.networks[cell.values["network"]], settings, cell.values["seed"], context)
+        chosen, seed = settings.networks[cell.values["network"]], cell.values["seed"]
+
+        def further(model: nn.Module, seen: Dataset, unseen: Dataset) -> Record:
+            return self.further(model, seen, unseen, settings, seed)
+
+        return follow(chosen, settings, seed, context, further)
+
+    def further(self, model: nn.Module, seen: Dataset, unseen: Dataset, settings: Training, seed: int) -> Record:  # noqa: ARG002
+        """What else a study wants to know of a trained network, from training images and unseen ones."""
+        return {}
 
     def figures(self, records: Records[Training]) -> list[Drawing]:
         return [over_training(records), against_accuracy(records), against_loss(records)]

@@ -1,0 +1,17 @@
+"""``zoo:NAME[:key=value,...]``: a network of ``jostle.models`` with fresh weights."""
+
+from torch import nn
+
+from jostle import models, specs
+from jostle.errors import UsageError
+from jostle.integrations import register
+
+
+@register("zoo")
+def from_zoo(rest: str, seed: int) -> nn.Module:
+    """The network called NAME, of paper sizes unless the options say otherwise, with weights drawn by ``seed``."""
+    name, _, options = rest.partition(":")
+    positional, named = specs.arguments(options)
+    if positional:
+        raise UsageError(f"model zoo:{rest}: write options as key=value, for example zoo:{name}:depth=2")
+    return models.create(name, seed=seed, **named).eval()
