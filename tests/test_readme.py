@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 import torch
 
+import jostle
+
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 
@@ -28,6 +30,14 @@ def test_the_code_of_the_readme_prints_what_it_promises(capsys):
     assert high - low <= 0.0201
     assert abs(value - exact) < 0.02
     assert compared.startswith("cnn - mlp: ")
+
+
+def test_the_penalty_of_the_readme_joins_any_loss():
+    model, images = jostle.models.create("mlp", image_size=8, channels=1, seed=0), torch.randn(6, 1, 8, 8)
+    criterion, labels = torch.nn.CrossEntropyLoss(), torch.arange(6)
+    names = {"jostle": jostle, "model": model, "images": images, "criterion": criterion, "labels": labels}
+    exec(compile(blocks(ROOT / "README.md")[1], "README.md", "exec"), names)
+    assert names["loss"] > criterion(model(images), labels)
 
 
 @pytest.mark.parametrize(

@@ -22,11 +22,11 @@ HEAD = """# Reproducing the papers
 Written by `make scoreboard` from the records in [results/studies](results/studies); run a study again with
 `jostle run NAME --scale small --workers 2 --out runs`, and make a page of your own runs with `jostle report runs`.
 A verdict comes from intervals: AGREES if they lie where the paper's claim puts them, DISAGREES if they exclude it,
-UNDECIDED otherwise. The intervals for what a paper says cover together with 95 %, and so do those for the questions that
-go beyond it, which are judged alike and are no part of the verdict.
+UNDECIDED otherwise. The intervals for what a paper says cover together with 95 %, and so do those for the questions
+that go beyond it, which are judged alike and are no part of the verdict.
 
-Several studies look at the same trained networks. They are kept in `runs/networks`, so a second study finds what a first
-one trained; deleting that folder costs time and changes no number.
+Several studies look at the same trained networks. They are kept in `runs/networks`, so a second study finds what a
+first one trained; deleting that folder costs time and changes no number.
 
 """
 
@@ -67,7 +67,17 @@ def details(row: Row) -> str:
 
 
 def _plain(value: object) -> str:
-    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+    """Settings in words: lists with commas, dicts as name (entry value, ...), what is not set left out."""
+    if isinstance(value, dict):
+        entries = [
+            f"{name} ({_plain(v)})" if isinstance(v, dict) else f"{name} {_plain(v)}"
+            for name, v in value.items()
+            if v not in (None, "", {}, [])
+        ]
+        return ", ".join(entries)
+    if isinstance(value, list):
+        return ", ".join(map(_plain, value)) or "none"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 if __name__ == "__main__":

@@ -95,5 +95,6 @@ def test_many_findings_are_counted_and_those_that_do_not_agree_shown():
     assert in_words(many) == [
         "statement 0: 1 (expected > 0)",
         "statement 6: 1 (expected > 0)",
-        "6 of 7 expectations of the paper agree",
+        "6 of 7 expectations of the paper agree, 1 of 1 beyond it",
     ]
+    assert in_words([finding(number) for number in range(6)])[-1] == "6 of 6 expectations of the paper agree"

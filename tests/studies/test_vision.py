@@ -1,13 +1,15 @@
 """Training a network in a cell: what is recorded, and that a killed cell goes on where it was."""
 
+import dataclasses
+
 import pytest
 import torch
 
-from jostle import measure, studies
+from jostle import data, measure, studies
 from jostle.results import Store
-from jostle.studies import Context
+from jostle.studies import Context, vision
 from jostle.studies.study import Cell
-from jostle.studies.vision import following
+from jostle.studies.vision import following, networks
 
 
 @pytest.fixture(autouse=True)
@@ -90,3 +92,79 @@ def test_further_measurements_of_the_trained_network(tmp_path):
     assert set(record["final"]) == set(settings.final)
     values = [final["value"] for final in record["final"].values()]
     assert values == sorted(values)  # more noise, more flips
+
+
+def epochs_of(*points):
+    """Epochs of (accuracy, sensitivity), the latter None where it was not measured."""
+    found = [{"epoch": number, "loss": 1.0, "accuracy": accuracy} for number, (accuracy, _) in enumerate(points)]
+    for epoch, (_, sensitivity) in zip(found, points, strict=True):
+        if sensitivity is not None:
+            epoch["sensitivity"] = {"value": sensitivity}
+    return found
+
+
+def test_sensitivity_where_an_accuracy_was_first_reached():
+    cells = [Cell.of(network="a", seed=seed) for seed in range(3)]
+    runs = [
+        epochs_of((0.5, 0.1), (0.96, 0.2), (0.97, 0.3)),
+        epochs_of((0.5, 0.1), (0.96, None), (0.97, 0.3)),  # the first that was measured
+        epochs_of((0.5, 0.1), (0.6, 0.2)),  # never
+    ]
+    records = {cell.key: {"epochs": run} for cell, run in zip(cells, runs, strict=True)}
+    found = vision.at_accuracy(studies.Records(cells, records, vision.Training(), "small"), "a", 0.95)
+    assert found == {0: 0.2, 1: 0.3}
+    assert vision.in_common({0: 1.0, 2: 3.0}, found) == ({0: 1.0}, {0: 0.2})
+
+
+def test_milestones_are_measured_at_the_first_epoch_that_reaches_them(study, tmp_path, monkeypatch):
+    monkeypatch.setattr(following, "MEASURED_AFTER", frozenset())
+    settings = dataclasses.replace(study.scales["smoke"], max_epochs=5, milestones=(0.15, 0.25))
+    *before, last = study.measure(CELL, settings, context(tmp_path / "cell"))["epochs"]
+    assert "sensitivity" in last
+    accuracies = [epoch["accuracy"] for epoch in before]
+    first = {next(i for i, reached in enumerate(accuracies) if reached >= m) for m in settings.milestones}
+    assert {epoch["epoch"] for epoch in before if "sensitivity" in epoch} == first
+    assert len(first) < len(before)  # or the test has shown nothing
+
+
+def test_a_kept_network_serves_another_study_without_training(tmp_path, monkeypatch):
+    out = tmp_path / "runs"
+    first = studies.run("2403.06925/figure-4", out=out, progress=False)
+    monkeypatch.setattr(torch.optim.SGD, "step", None)  # so that a step of training fails
+    second = studies.run("2403.06925/figure-17", out=out, progress=False)
+    for name in ("vit-small", "resnet-18"):
+        before, after = (result.records.one(network=name, seed=0) for result in (first, second))
+        assert after["train_accuracy"] == before["train_accuracy"]
+        assert after["sensitivity"] == before["sensitivity"]
+    monkeypatch.setattr(networks, "_MEASURING", ("estimates",))  # as if the estimator's code were another
+    with pytest.raises(studies.CellsFailedError):
+        studies.run("2403.06925/figure-4", out=out, progress=False, fresh=True)
+
+
+def test_a_network_depends_on_data_penalty_and_code(study, monkeypatch):
+    settings = study.scales["smoke"]
+    chosen, images = settings.networks["mlp-leaky-relu"], data.load("mnist-5000", "train", 20)
+    standard = networks.recipe(chosen, settings, images, 0, "cpu")
+    assert networks.recipe(chosen, settings, images, 0, "cpu") == standard
+    others = [
+        networks.recipe(chosen, settings, data.load("mnist-5000", "train", 21), 0, "cpu"),
+        networks.recipe(vision.penalised(chosen, 0.25), settings, images, 0, "cpu"),
+        networks.recipe(vision.augmented(chosen, 0.1), settings, images, 0, "cpu"),
+        networks.recipe(chosen, settings, images, 1, "cpu"),
+        networks.recipe(chosen, dataclasses.replace(settings, max_epochs=9), images, 0, "cpu"),
+    ]
+    monkeypatch.setattr(networks, "_DECIDING", ("models",))
+    others.append(networks.recipe(chosen, settings, images, 0, "cpu"))
+    assert standard not in others
+    assert len({str(other) for other in others}) == len(others)
+
+
+def test_a_penalty_and_an_augmentation_change_the_training(study, tmp_path):
+    settings = study.scales["smoke"]
+    plain = settings.networks["mlp-leaky-relu"]
+    made = {"plain": plain, "penalty": vision.penalised(plain, 0.5), "noise": vision.augmented(plain, 0.5)}
+    losses = {
+        name: vision.follow(chosen, settings, 0, context(tmp_path / name))["epochs"][-1]["loss"]
+        for name, chosen in made.items()
+    }
+    assert len(set(losses.values())) == 3

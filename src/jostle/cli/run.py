@@ -9,7 +9,7 @@ from cyclopts import Parameter
 from rich.console import Console
 
 from jostle.cli.numbers import whole
-from jostle.errors import FailureError, UsageError
+from jostle.errors import FailureError, JostleError, UsageError
 
 SET_HELP = "KEY=VALUE: replace a setting; give it once for each. The result is labelled as modified and kept apart."
 # What cli.memory asks of this process's allocator; worker processes read it when they start.
@@ -49,7 +49,7 @@ def run(
       jostle run 2403.06925/figure-4 --scale small --workers 2
       jostle run 2403.06925/figure-4 --set draws=20 --seeds 5
     """
-    console = Console(stderr=True, highlight=False)
+    console = Console(stderr=True, highlight=False, soft_wrap=True)
     overrides = _pairs(set_ or [])
     for key, value in _KEEP_MEMORY.items():
         os.environ.setdefault(key, value)
@@ -59,7 +59,7 @@ def run(
         studies.get(one)  # an unknown name is said before any work
     options: dict[str, Any] = {"scale": scale, "out": out, "seeds": seeds, "workers": workers, "data": data}
     options |= {"overrides": overrides, "fresh": fresh, "device": device, "progress": not quiet}
-    results, failed = [], []
+    results, failed = [], list[JostleError]()
     for one in dict.fromkeys(name):
         try:
             results.append(studies.run(one, **options))
@@ -69,6 +69,9 @@ def run(
         except studies.CellsFailedError as error:
             failed.append(error)
             continue
+        except JostleError as error:  # said together with what failed before; what is done is printed
+            failed.append(error)
+            break
         if not as_json:
             print(results[-1])  # noqa: T201
     if as_json:
@@ -90,9 +93,11 @@ def _pairs(texts: list[str]) -> dict[str, str]:
     return pairs
 
 
-def _joined(failed: list[Any]) -> FailureError:
+def _joined(failed: list[JostleError]) -> JostleError:
+    if len(failed) == 1:
+        return failed[0]
     error = FailureError("\n".join(str(part) for part in failed))
     for part in failed:
-        for note in part.__notes__:
+        for note in getattr(part, "__notes__", ()):
             error.add_note(note)
     return error

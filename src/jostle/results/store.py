@@ -52,6 +52,8 @@ class Store:
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             with self.path.open("ab") as file:
+                if file.tell() < self._size:  # truncate would fill the hole with zeros
+                    raise FailureError(f"{self.path} was deleted or cut by something else; start again")
                 file.truncate(self._size)  # a torn line of an earlier run
                 file.write(line)
                 file.flush()

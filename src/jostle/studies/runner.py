@@ -106,6 +106,8 @@ def run(
     """
     plan = _planned(name, scale, Path(out), seeds, overrides or {})
     _count("workers", workers)
+    if data is not None and not Path(data).expanduser().is_dir():
+        raise UsageError(f"data={data} is not a folder; give the folder that holds the datasets")
     if fresh and (plan.folder / folders.RECORDS).exists():
         with folders.only_here(plan.folder):
             folders.put_aside(plan.folder)

@@ -106,13 +106,19 @@ def markdown(rows: Iterable[Row]) -> str:
 
 
 def in_words(findings: list[Finding]) -> list[str]:
-    """What was found, in a few lines: of many findings the first, those that do not agree, and a count."""
+    """What was found, in a few lines: of many findings the paper's first, those that do not agree, and counts."""
     if len(findings) <= _FEW:
         return [_line(finding) for finding in findings]
-    shown = [f for number, f in enumerate(findings) if number == 0 or f.verdict != Verdict.AGREES]
-    asked = [finding for finding in findings if not finding.is_beyond]
-    agree = sum(finding.verdict == Verdict.AGREES for finding in asked)
-    return [*map(_line, shown), f"{agree} of {len(asked)} expectations of the paper agree"]
+    asked, further = ([f for f in findings if f.is_beyond == is_beyond] for is_beyond in (False, True))
+    shown = [f for number, f in enumerate(asked) if number == 0 or f.verdict != Verdict.AGREES]
+    counted = f"{_agreeing(asked)} of {len(asked)} expectations of the paper agree"
+    if further:
+        counted += f", {_agreeing(further)} of {len(further)} beyond it"
+    return [*map(_line, shown[:_FEW]), counted]
+
+
+def _agreeing(findings: list[Finding]) -> int:
+    return sum(finding.verdict == Verdict.AGREES for finding in findings)
 
 
 def _line(finding: Finding) -> str:

@@ -17,6 +17,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
+from typing import cast
 
 from jostle.errors import UsageError
 from jostle.progress import State
@@ -64,8 +65,8 @@ def at_once(jobs: Iterable[Job], count: int, show: Show) -> Generator[Outcome, N
             while waiting and len(crew) < count:
                 worker = _hire(waiting.popleft())
                 crew[worker.connection] = worker
-            for ready in multiprocessing.connection.wait(list(crew)):
-                assert isinstance(ready, Connection)
+            for found in multiprocessing.connection.wait(list(crew)):
+                ready = cast(Connection, found)  # on Windows another class of the same methods
                 outcome = _heard(crew[ready], show)
                 if outcome is None:
                     continue

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from jostle.data import Dataset
 from jostle.errors import UsageError
@@ -100,7 +100,7 @@ class Recipe:
             "dataset split": dataset.split,
             "dataset length": len(dataset),
             "dataset classes": dataset.classes,
-            "dataset contents": _checksum(dataset.inputs, dataset.labels),
+            "dataset contents": checksum(dataset),
         }
 
 
@@ -121,9 +121,10 @@ def check_same(stored: dict[str, Any], current: dict[str, Any], source: object) 
         raise UsageError(f"{source} is from another run: {'; '.join(differing)}; use those settings or another file")
 
 
-def _checksum(*tensors: Tensor) -> int:
-    checksum = 0
-    for tensor in tensors:
-        checksum = zlib.crc32(f"{tensor.dtype} {tuple(tensor.shape)}".encode(), checksum)
-        checksum = zlib.crc32(tensor.detach().cpu().contiguous().numpy().data, checksum)
-    return checksum
+def checksum(dataset: Dataset) -> int:
+    """A number that tells the contents of datasets apart: crc32 of inputs and labels."""
+    found = 0
+    for tensor in (dataset.inputs, dataset.labels):
+        found = zlib.crc32(f"{tensor.dtype} {tuple(tensor.shape)}".encode(), found)
+        found = zlib.crc32(tensor.detach().cpu().contiguous().numpy().data, found)
+    return found

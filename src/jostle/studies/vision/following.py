@@ -8,6 +8,7 @@ from torch import nn
 
 from jostle import data, models
 from jostle.data import Dataset
+from jostle.errors import FailureError
 from jostle.estimates import measure
 from jostle.lowering import NoiseAugmentation, SensitivityPenalty
 from jostle.perturbations import GaussianNoise
@@ -36,9 +37,10 @@ def follow(chosen: Network, settings: Training, seed: int, context: Context, fur
     and the same noise. Network and measurements are kept in ``context.networks``, so that a killed cell goes on where
     it was and another study finds what it needs. What ``further`` finds about the trained network joins the record.
     """
-    made = networks.recipe(chosen, settings, seed, context.device)
+    images = load(settings, "train", context)
+    made = networks.recipe(chosen, settings, images, seed, context.device)
     with networks.kept(context.networks or context.folder, made) as place:
-        following = _Following(chosen, settings, seed, context, place)
+        following = _Following(chosen, settings, images, seed, context, place)
         model, history = following.train()
         finals = {
             name: following.measured(model, "end", wanted, AT_END * settings.passes)
@@ -72,12 +74,13 @@ def load(settings: Training, split: str, context: Context) -> Dataset:
 class _Following:
     """One network on its way, and what is measured of it; nothing is measured twice."""
 
-    def __init__(self, chosen: Network, settings: Training, seed: int, context: Context, place: Path) -> None:
-        self.chosen, self.settings, self.seed, self.context = chosen, settings, seed, context
-        self.images = load(settings, "train", context)
+    def __init__(
+        self, chosen: Network, settings: Training, images: Dataset, seed: int, context: Context, place: Path
+    ) -> None:
+        self.chosen, self.settings, self.images, self.seed, self.context = chosen, settings, images, seed, context
         self.last = chosen["max_epochs"] or settings.max_epochs
         self.checkpoint = place / "training.safetensors"
-        self.store = Store(place / "measured.jsonl")
+        self.store = Store(networks.measurements(place))
         self.epochs: list[Record] = []
 
     def train(self) -> tuple[nn.Module, History]:
@@ -86,7 +89,8 @@ class _Following:
         if not self._recall(history):
             self.checkpoint.unlink()
             model, history = self._fit()
-            self._recall(history)
+            if not self._recall(history):
+                raise self._other_numbers("a number from the way is missing although it was trained again")
         return model, history
 
     def measured(self, model: nn.Module, when: str, wanted: Noise, passes: int) -> Record:
@@ -120,9 +124,15 @@ class _Following:
         found = self.measured(epoch.model, *asked)["value"] if asked else None
         if f"epoch {number}" not in self.store:
             self.store.append(f"epoch {number}", {"accuracy": accuracy})
+        elif (known := self.store[f"epoch {number}"]["accuracy"]) != accuracy:
+            raise self._other_numbers(f"accuracy was {known} after epoch {number}, is {accuracy}")
         text = f"loss {epoch.loss:.3f}  accuracy {accuracy:.1%}"
         text += f"  sensitivity {found:.4f}" if found is not None else ""
         self.context.report(State(number / self.last, number * len(self.images), text, "examples"))
+
+    def _other_numbers(self, what: str) -> FailureError:
+        place = self.checkpoint.parent
+        return FailureError(f"network {place}: {what}; it is from another machine, delete it to train it here")
 
     def _recall(self, history: History) -> bool:
         """Put together what was found after each epoch, by this process or an earlier one; False if some is missing."""
