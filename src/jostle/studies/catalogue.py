@@ -19,6 +19,7 @@ MODULES: list[str] = [
     "jostle.studies.p2403_06925.table_4",
     "jostle.studies.p2403_06925.imagenet_pretrained",
     "jostle.studies.jostle.dose_response",
+    "jostle.studies.jostle.longer_training",
     "jostle.studies.jostle.random_networks",
 ]
 

@@ -1,6 +1,6 @@
 """Figures of trained networks, from records alone."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from jostle.figures import Series, curves
@@ -12,38 +12,59 @@ from jostle.studies.vision.settings import Training
 
 
 def over_training(records: Records[Training]) -> Drawing:
-    """Sensitivity after every measured epoch, the mean over seeds and the range of the seeds."""
+    """Sensitivity after every epoch at which all seeds were measured, and at the end."""
     series = []
     for name in records.settings.networks:
         runs = [_by_epoch(record) for record in records.where(network=name).column("epochs")]
-        shared = sorted(set.intersection(*(set(run) for run in runs)))
-        series.append(_mean_and_range(name, shared, [[run[epoch] for run in runs] for epoch in shared]))
+        shared = sorted(set.intersection(*(set(run) for run in runs)) - {0})
+        x, values = list(map(float, shared)), [[run[epoch] for run in runs] for epoch in shared]
+        ends = [max(run) for run in runs]
+        if not shared or max(ends) > shared[-1]:
+            x.append(sum(ends) / len(ends))
+            values.append([run[end] for run, end in zip(runs, ends, strict=True)])
+        series.append(_mean_and_range(name, x, values))
     return Drawing(
         "over-training",
         curves(series, x_label="epochs of training", y_label="sensitivity"),
-        f"Sensitivity to noise of std {records.settings.std:.3g} in one patch over training; bands are the range over "
-        "seeds, up to the epoch at which the first seed ended.",
+        f"Sensitivity to noise of std {records.settings.std:.3g} in one patch over training, from the first epoch on: "
+        "the mean and the range over seeds. The last point of a network is at the mean of the epochs at which its "
+        "seeds ended.",
         "Curves of sensitivity over epochs, one for each network.",
     )
 
 
 def against_accuracy(records: Records[Training]) -> Drawing:
-    """The same against training accuracy: where networks can be compared."""
+    """The same against training error: where networks can be compared."""
+    errors = (0.5, 0.4, 0.3, 0.2, 0.1, 0.05, 0.03, 0.01)
+    reached = [lambda epoch, error=error: epoch["accuracy"] >= 1 - error for error in errors]
     return Drawing(
         "against-accuracy",
-        curves(_all_points(records, "accuracy"), x_label="training accuracy", y_label="sensitivity"),
-        "The same measurements against the training accuracy at which they were made; all seeds of a network together.",
-        "Curves of sensitivity against training accuracy, one for each network.",
+        curves(
+            _where_reached(records, errors, reached, lambda epoch: 1 - epoch["accuracy"]),
+            x_label="training error",
+            y_label="sensitivity",
+            log_x=True,
+        ),
+        "The same where a share of the training images was first left wrong, and at the end: the mean and the range "
+        "over seeds, where all of them got there. Training goes from right to left.",
+        "Curves of sensitivity against training error, one for each network.",
     )
 
 
 def against_loss(records: Records[Training]) -> Drawing:
     """The same against training loss, which goes on falling where accuracy is all but 1."""
+    losses = (1.0, 0.5, 0.2, 0.1, 0.05, 0.02)
+    reached = [lambda epoch, loss=loss: epoch["accuracy"] >= 0.5 and epoch["loss"] <= loss for loss in losses]
     return Drawing(
         "against-loss",
-        curves(_all_points(records, "loss"), x_label="training loss", y_label="sensitivity", log_x=True),
-        "The same measurements against the training loss; near 100 % accuracy it tells networks apart that accuracy "
-        "does not. Training goes from right to left.",
+        curves(
+            _where_reached(records, losses, reached, lambda epoch: epoch["loss"]),
+            x_label="training loss",
+            y_label="sensitivity",
+            log_x=True,
+        ),
+        "The same where a training loss was first reached, and at the end. Near 100 % accuracy the loss tells networks "
+        "apart that accuracy does not.",
         "Curves of sensitivity against training loss, one for each network.",
     )
 
@@ -81,20 +102,29 @@ def by_measurement(records: Records[Training], finals: Sequence[str]) -> Drawing
     )
 
 
-def _all_points(records: Records[Training], field: str) -> list[Series]:
-    """Every measurement of every seed from 50 % training accuracy on, over one field of the epoch."""
+def _where_reached(
+    records: Records[Training],
+    marks: Sequence[float],
+    reached: Sequence[Callable[[Record], bool]],
+    at_end: Callable[[Record], float],
+) -> list[Series]:
+    """For each network: its sensitivity where each mark was first reached by all seeds, and at the end."""
     series = []
     for name in records.settings.networks:
-        points = [
-            (epoch[field], epoch["sensitivity"]["value"])
+        runs = [
+            [epoch for epoch in record if "sensitivity" in epoch]
             for record in records.where(network=name).column("epochs")
-            for epoch in record
-            if "sensitivity" in epoch and epoch["accuracy"] >= 0.5
         ]
-        if points:
-            x, y = zip(*sorted(points), strict=True)
-            series.append(Series(name, x, y))
-    return series or [Series("no network has reached 50 %", [1.0], [0.0])]
+        points: dict[float, list[float]] = {}
+        for mark, is_reached in zip(marks, reached, strict=True):
+            firsts = [next(filter(is_reached, run), None) for run in runs]
+            if all(first is not None and first is not run[-1] for first, run in zip(firsts, runs, strict=True)):
+                points[mark] = [first["sensitivity"]["value"] for first in firsts if first]
+        end = sum(at_end(run[-1]) for run in runs) / len(runs)
+        points[end] = [run[-1]["sensitivity"]["value"] for run in runs]
+        x = sorted(points)
+        series.append(_mean_and_range(name, x, [points[each] for each in x]))
+    return series
 
 
 def _mean_and_range(name: str, x: Sequence[float], values: Sequence[Sequence[float]]) -> Series:

@@ -150,7 +150,8 @@ class _Following:
     def _asked(self, number: int, accuracy: float, before: Sequence[float]) -> tuple[str, Noise, int] | None:
         """What is to be measured after an epoch: when, which noise, how many passes."""
         wanted = noise(self.settings.std)
-        if number == self.last or accuracy >= self.settings.target_accuracy:
+        target = self.settings.target_accuracy
+        if number == self.last or (target is not None and accuracy >= target):
             return "end", wanted, AT_END * self.settings.passes
         best = max(before, default=0.0)
         crosses = any(best < milestone <= accuracy for milestone in self.settings.milestones)

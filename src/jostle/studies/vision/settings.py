@@ -54,7 +54,7 @@ class Training(Settings):
         limit, test_limit: how many training and unseen images; None for all.
         batch_size, max_epochs: of training.
         target_accuracy: training ends as soon as this share of the training images is classified right, so that
-            networks are compared at matched accuracy.
+            networks are compared at matched accuracy; None to go on to ``max_epochs``.
         patch: height and width of the token.
         std: of the Gaussian noise; pixels lie in [-1, 1].
         passes: most inputs a network is asked about for one number on the way; five times as many at the end.
@@ -70,7 +70,7 @@ class Training(Settings):
     test_limit: int | None = None
     batch_size: int = 100
     max_epochs: int = 2
-    target_accuracy: float = 1.0
+    target_accuracy: float | None = 1.0
     patch: int = 4
     std: float = 1.0
     passes: int = 4000
