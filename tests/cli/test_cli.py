@@ -161,6 +161,7 @@ def test_list_names_everything(capsys):
     assert set(found) == {
         "models",
         "datasets",
+        "corruptions",
         "tokens",
         "perturbations",
         "responses",

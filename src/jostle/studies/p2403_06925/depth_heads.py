@@ -60,4 +60,4 @@ class DepthHeads(TrainingStudy):
             within(f"sensitivity at {name} - at {usual}", paired(at_end(records, name), standard), 0.0, _MATTERS)
             for name in others
         ]
-        return [*same, *reached(records)]
+        return [*same, reached(records)]

@@ -58,4 +58,4 @@ class Figure13(TrainingStudy):
             sides = [final_value(records, network, name) for network in ("vit-small", "mlp")]
             differences[name] = is_less(f"sensitivity of vit-small - sensitivity of mlp, {name}", *sides)
         claimed = differences.pop("variance 1")
-        return [claimed, *map(beyond, differences.values()), *reached(records)]
+        return [claimed, *map(beyond, differences.values()), reached(records)]
