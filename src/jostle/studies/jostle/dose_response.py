@@ -8,14 +8,14 @@ from jostle.corruptions import accuracy_under
 from jostle.data import Dataset
 from jostle.figures import Series, curves
 from jostle.landscape import sharpness
-from jostle.models.presets import preset
 from jostle.results import Record
 from jostle.studies.catalogue import register
 from jostle.studies.evidence import Values, paired
+from jostle.studies.p2403_06925 import fashion
 from jostle.studies.records import Records
 from jostle.studies.study import Drawing
 from jostle.studies.verdict import Expectation, is_above, is_below, is_less
-from jostle.studies.vision import Training, TrainingStudy, at_end, network, penalised
+from jostle.studies.vision import Training, TrainingStudy, at_end, penalised
 
 _STRENGTHS = (0.05, 0.25, 0.5, 0.75)
 _SEVERITY = 2
@@ -33,14 +33,8 @@ def _doses(chosen: dict[str, Any], strengths: tuple[float, ...], std: float) -> 
     return {"strength 0": chosen, **doses}
 
 
-def _transformer() -> dict[str, Any]:
-    model, sizes = preset("fashion-mnist", "vit-small")
-    return network(model, 0.1, **{**sizes, "dim_head": 16, "dropout": 0.0, "embedding_dropout": 0.0})
-
-
-_TINY = network(
-    "vit-small", 0.1, image_size=28, channels=1, classes=10, patch_size=7, depth=1, heads=1, mlp_dim=16, dim=16
-)
+_TINY = fashion.tiny_networks("vit-small")["vit-small"]
+_SMALL = fashion.small_networks("vit-small")["vit-small"]
 
 
 @register
@@ -58,11 +52,11 @@ class DoseResponse(TrainingStudy):
             passes=200, over_training=False,
         ),
         "small": Training(
-            networks=_doses(_transformer(), _STRENGTHS, 5**0.5), dataset="fashion-mnist", limit=3_000, test_limit=2_000,
+            networks=_doses(_SMALL, _STRENGTHS, 5**0.5), dataset="fashion-mnist", limit=3_000, test_limit=2_000,
             batch_size=50, max_epochs=40, std=5**0.5, passes=4_000, over_training=False,
         ),
         "paper": Training(
-            networks=_doses(_transformer(), _STRENGTHS, 5**0.5), dataset="fashion-mnist", max_epochs=40, std=5**0.5,
+            networks=_doses(_SMALL, _STRENGTHS, 5**0.5), dataset="fashion-mnist", max_epochs=40, std=5**0.5,
             passes=40_000, over_training=False,
         ),
     }  # fmt: skip

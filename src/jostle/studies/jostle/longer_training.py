@@ -1,22 +1,12 @@
 """Our own question: what happens to sensitivity when training goes on after every training image is right?"""
 
-from typing import Any
-
-from jostle.models.presets import preset
 from jostle.studies.catalogue import register
+from jostle.studies.p2403_06925 import fashion
 from jostle.studies.records import Records
 from jostle.studies.verdict import Expectation, is_less
-from jostle.studies.vision import Training, TrainingStudy, at_accuracy, at_end, in_common, network
+from jostle.studies.vision import Training, TrainingStudy, at_accuracy, at_end, in_common
 
-_RATES = {"vit-small": 0.1, "mlp-leaky-relu": 0.1, "cnn": 0.05}
-_TINY: dict[str, Any] = {"image_size": 28, "channels": 1, "classes": 10}
-
-
-def _networks() -> dict[str, dict[str, Any]]:
-    presets = {name: preset("fashion-mnist", name) for name in _RATES}
-    made = {name: network(model, _RATES[name], **sizes) for name, (model, sizes) in presets.items()}
-    made["vit-small"]["sizes"] |= {"dim_head": 16, "dropout": 0.0, "embedding_dropout": 0.0}
-    return made
+_NAMES = ("vit-small", "mlp-leaky-relu", "cnn")
 
 
 @register
@@ -33,26 +23,21 @@ class LongerTraining(TrainingStudy):
     version = 1
     scales = {
         "smoke": Training(
-            seeds=1,
-            networks={
-                "vit-small": network("vit-small", 0.1, **_TINY, patch_size=7, depth=1, heads=1, mlp_dim=16, dim=16),
-                "mlp-leaky-relu": network("mlp", 0.1, **_TINY, hidden=[16]),
-                "cnn": network("cnn", 0.1, **_TINY, width=2, hidden=8),
-            },
+            seeds=1, networks=fashion.tiny_networks(*_NAMES),
             limit=100, test_limit=50, batch_size=20, target_accuracy=None, std=5**0.5, passes=200,
         ),
         "small": Training(
-            networks=_networks(), dataset="fashion-mnist", limit=1_000, test_limit=2_000, batch_size=50, max_epochs=200,
-            target_accuracy=None, std=5**0.5, passes=4_000,
+            networks=fashion.small_networks(*_NAMES), dataset="fashion-mnist", limit=1_000, test_limit=2_000,
+            batch_size=50, max_epochs=200, target_accuracy=None, std=5**0.5, passes=4_000,
         ),
         "paper": Training(
-            networks=_networks(), dataset="fashion-mnist", max_epochs=200, target_accuracy=None, std=5**0.5,
-            passes=40_000,
+            networks=fashion.paper_networks(*_NAMES), dataset="fashion-mnist", max_epochs=200, target_accuracy=None,
+            std=5**0.5, passes=40_000,
         ),
     }  # fmt: skip
     deviations = (
         "Small scale: 1,000 training images, batches of 50, 200 epochs, whatever the accuracy.",
-        "The transformer's heads have 16 numbers instead of 64 and it has no dropout; the CNN learns at rate 0.05.",
+        fashion.SMALL_SCALE,
     )
 
     def expectations(self, records: Records[Training]) -> list[Expectation]:
