@@ -7,6 +7,7 @@ opens. ``svg`` makes text for an HTML page of it, ``save`` a file. ``curves.py``
 from jostle.figures.boolean import boolean_figure
 from jostle.figures.curves import Series, curves
 from jostle.figures.differences import differences
+from jostle.figures.dots import dots
 from jostle.figures.heat_maps import heat_maps
 from jostle.figures.output import save, svg
 from jostle.figures.profile import profile_figure
@@ -19,6 +20,7 @@ __all__ = [
     "boolean_figure",
     "curves",
     "differences",
+    "dots",
     "heat_maps",
     "looks",
     "profile_figure",

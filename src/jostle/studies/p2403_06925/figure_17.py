@@ -48,13 +48,14 @@ def _orders(records: Records[Training]) -> list[Expectation]:
 
 
 def _growth(records: Records[Training]) -> list[Expectation]:
-    """The gap at each variance against the gap at the next."""
+    """The gap at the smallest variance against that at the largest, and each against the next."""
     gaps = {name: _gap(records, name) for name in records.settings.final}
     names = list(gaps)
-    return [
-        beyond(is_less(f"gap at {smaller} - gap at {larger}", gaps[smaller], gaps[larger]))
-        for smaller, larger in itertools.pairwise(names)
+    growth = [
+        is_less(f"gap at {smaller} - gap at {larger}", gaps[smaller], gaps[larger])
+        for smaller, larger in [(names[0], names[-1]), *itertools.pairwise(names)]
     ]
+    return [growth[0], *map(beyond, growth[1:])]
 
 
 def _extremes(records: Records[Training], final: str) -> tuple[dict[int, float], dict[int, float]]:

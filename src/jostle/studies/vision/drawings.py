@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from jostle.figures import Series, curves
+from jostle.figures import Series, curves, dots
 from jostle.results import Record
 from jostle.studies.records import Records
 from jostle.studies.study import Drawing
@@ -87,17 +87,18 @@ def against_variance(records: Records[Training]) -> Drawing:
 
 
 def by_measurement(records: Records[Training], finals: Sequence[str]) -> Drawing:
-    """Sensitivity of the trained networks under each of some measurements, every seed a point."""
-    numbers = {final: position for position, final in enumerate(finals, start=1)}
-    series = []
-    for name in records.settings.networks:
-        values = [list(final_value(records, name, final).values()) for final in finals]
-        series.append(_mean_and_range(name, list(numbers.values()), values))
-    legend = "; ".join(f"{position}: {final}" for final, position in numbers.items())
+    """Sensitivity of the trained networks under each of some measurements."""
+    rows = {
+        final: [
+            _mean_and_range(name, [0.0], [list(final_value(records, name, final).values())])
+            for name in records.settings.networks
+        ]
+        for final in finals
+    }
     return Drawing(
         "by-measurement",
-        curves(series, x_label="kind of noise", y_label="sensitivity"),
-        f"Sensitivity of the trained networks to {legend}. The mean and the range over seeds.",
+        dots(rows, x_label="sensitivity"),
+        "Sensitivity of the trained networks to each kind of noise; the mean and the range over seeds.",
         "Sensitivity of each network under each kind of noise.",
     )
 
