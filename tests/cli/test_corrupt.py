@@ -43,7 +43,7 @@ def test_a_picture_has_a_row_for_each_corruption(capsys, tmp_path):
         words = ("--data", "images.npy", "--corruption", chosen, "--severity", "1/5", "--out", out)
         code, text, err = run(capsys, *words)
         assert (code, err) == (0, "")
-        assert text == f"{count} corruptions at severities 1, 5: {out}\n"
+        assert text == f"{count} corruption{'s' if count > 1 else ''} at severities 1, 5: {out}\n"
         with Image.open(out) as picture:
             sizes[chosen] = picture.size
     assert sizes["fog"][0] == sizes["fog,snow"][0]
@@ -131,3 +131,29 @@ def test_help_teaches_and_does_not_import_torch(capsys):
     assert "not the files published as CIFAR-10-C" in text
     program = "import sys, jostle.cli.corrupt; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+def test_a_picture_of_images_that_look_scaled_to_0_and_1_says_so(capsys, tmp_path):
+    np.save(tmp_path / "positive.npy", natural(10, height=16, width=16))
+    code, _, err = run(capsys, "--data", "positive.npy", "--corruption", "fog", "--out", tmp_path / "one.png")
+    assert code == 0
+    assert err.startswith("jostle: none of 10 images has a value below 0")
+    assert err.endswith("give --value-range 0/1\n")
+
+
+def test_images_without_channels_are_one_clear_line(capsys, tmp_path):
+    np.save(tmp_path / "flat.npy", natural(3, channels=1, height=16, width=16)[:, 0])
+    code, _, err = run(capsys, "--data", "flat.npy", "--corruption", "fog", "--out", tmp_path / "one.png")
+    assert code == 2
+    assert "images have shape (3, 16, 16)" in err
+    assert err.count("\n") == 1
+
+
+def test_a_folder_without_classes_gives_no_labels(capsys, tmp_path):
+    (tmp_path / "pictures").mkdir()
+    for number in range(2):
+        Image.new("RGB", (16, 16), (10 * number, 90, 200)).save(tmp_path / "pictures" / f"{number}.png")
+    spec = "images:pictures:size=16,mean=0.5,std=0.5"
+    assert run(capsys, "--data", spec, "--corruption", "fog", "--severity", "1", "--out", tmp_path / "few.npz")[0] == 0
+    with np.load(tmp_path / "few.npz") as arrays:
+        assert arrays.files == ["fog-1"]

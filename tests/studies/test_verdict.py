@@ -20,6 +20,7 @@ from jostle.studies.verdict import (
     Verdict,
     beyond,
     decide,
+    doubted,
     holds_for_all,
     is_above,
     is_below,
@@ -71,8 +72,8 @@ def test_computed_numbers_decide_by_themselves():
 @pytest.mark.parametrize(
     ("violations", "tested", "exhaustive", "verdict", "reason"),
     [
-        (0, 16, True, AGREES, "0 violations in all 16 cases"),
-        (1, 16, True, DISAGREES, "1 violations in all 16 cases"),
+        (0, 16, True, AGREES, "0 violations among all 16 cases"),
+        (1, 16, True, DISAGREES, "1 violations among all 16 cases"),
         (1, 16, False, DISAGREES, "a sample of 16"),
         (0, 1000, False, UNDECIDED, "no violation in a sample of 1,000 cases"),
         (0, 0, True, UNDECIDED, "no case was tested"),
@@ -238,3 +239,17 @@ def test_unpaired_is_welch():
     assert "at least 3" in unpaired([1.0, 2.0], second).doubt
     assert "NaN" in unpaired([1.0, 2.0, math.nan], second).doubt
     assert "varies" in unpaired([1.0] * 4, [2.0] * 4).doubt
+
+
+def test_a_doubt_leaves_an_expectation_undecided_with_its_numbers():
+    sure = is_below("s", over_seeds([1.0, 2.0, 3.0]), 90.0)
+    (before,), (after,) = decide([sure], scale="small"), decide([doubted(sure, "not trained")], scale="small")
+    assert (before.verdict, after.verdict, after.reason) == (AGREES, UNDECIDED, "not trained")
+    assert (after.value, after.low, after.high) == (before.value, before.low, before.high)
+
+
+def test_a_sample_without_a_violation_shares_the_error():
+    asked = [holds_for_all("all", 0, 50, exhaustive=False), is_below("s", over_seeds([1.0, 2.0, 3.0]), 9.0)]
+    assert [finding.level for finding in decide(asked, scale="small")] == pytest.approx([0.975, 0.975])
+    found = [holds_for_all("all", 1, 50, exhaustive=False), asked[1]]
+    assert decide(found, scale="small")[1].level == pytest.approx(0.95)  # a violation is a fact

@@ -7,9 +7,10 @@ import torch
 
 from jostle import data, measure, studies
 from jostle.results import Store
-from jostle.studies import Context, vision
+from jostle.studies import Context, Verdict, is_below, over_seeds, vision
 from jostle.studies.study import Cell
 from jostle.studies.vision import following, networks
+from jostle.studies.vision.study import at_matched_accuracy
 
 
 @pytest.fixture(autouse=True)
@@ -168,3 +169,16 @@ def test_a_penalty_and_an_augmentation_change_the_training(study, tmp_path):
         for name, chosen in made.items()
     }
     assert len(set(losses.values())) == 3
+
+
+def test_claims_about_networks_that_did_not_get_there_are_undecided():
+    cells = [Cell.of(network="a", seed=seed) for seed in range(3)]
+    claim = is_below("s", over_seeds([1.0, 2.0, 3.0]), 90.0)
+    for last, expected in ((0.995, Verdict.AGREES), (0.98, Verdict.UNDECIDED)):
+        accuracies = (1.0, 0.99, last)
+        found = {cell.key: {"train_accuracy": value} for cell, value in zip(cells, accuracies, strict=True)}
+        records = studies.Records(cells, found, vision.Training(), "small")
+        claimed, reached = studies.decide(at_matched_accuracy(records, [claim]), scale="small")
+        assert claimed.verdict == expected
+        assert (reached.verdict == Verdict.AGREES) == (expected == Verdict.AGREES)
+    assert claimed.reason == "a/seed=2 did not reach 99% training accuracy"

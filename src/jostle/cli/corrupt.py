@@ -1,6 +1,8 @@
 """``jostle corrupt``: corrupted images as a picture to look at or as arrays to go on with."""
 
 import json
+import sys
+import warnings
 import zipfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -18,8 +20,12 @@ if TYPE_CHECKING:
 _PICTURES = (".png", ".svg", ".pdf")
 _ARRAYS = ".npz"
 _CELL, _GAP = 0.8, 0.06  # inches
+_ENOUGH_TO_JUDGE = 16  # images that are looked at for their range, even if one is shown
 
-DATA_HELP = "Images: a dataset's name (jostle list datasets), a .npy file or py:MODULE_OR_FILE:FACTORY."
+DATA_HELP = (
+    "Images: a dataset's name (jostle list datasets), a .npy, .npz or .safetensors file with one array, "
+    "images:DIR:mean=0.5,std=0.5, or py:MODULE_OR_FILE:FACTORY."
+)
 CORRUPTION_HELP = "Names or families, separated by commas; all for everything."
 SEVERITY_HELP = "From 1 to 5, several as 1/3/5."
 OUT_HELP = "A picture (.png, .svg, .pdf) of one image under everything, or arrays (.npz) of --limit images."
@@ -59,14 +65,20 @@ def corrupt(
     if image < 0 or limit < 1:
         raise UsageError(f"--image {image} must be at least 0 and --limit {limit} at least 1")
     from jostle.corruptions import corrupt as corrupted
+    from jostle.corruptions.corrupting import check_images
 
     names = _names(corruption)
     is_picture = suffix in _PICTURES
-    images, labels = _load(data, split, image + 1 if is_picture else limit)
-    first = image if is_picture else 0
+    images, labels = _load(data, split, max(image + 1, _ENOUGH_TO_JUDGE) if is_picture else limit)
+    with warnings.catch_warnings(record=True) as noticed:
+        warnings.simplefilter("always")
+        check_images(images, ends)
+    for warning in noticed:
+        print(f"jostle: {warning.message}".replace("value_range=(0, 1)", "--value-range 0/1"), file=sys.stderr)  # noqa: T201
+    first, end = (image, image + 1) if is_picture else (0, len(images))
     if first >= len(images):
         raise UsageError(f"--image {image}: {data} holds {len(images)} images")
-    shown, indices = images[first:], range(first, len(images))
+    shown, indices = images[first:end], range(first, end)
 
     def cells() -> Iterator[tuple[str, int, Any]]:
         for name in names:
@@ -81,7 +93,8 @@ def corrupt(
     else:
         _write_arrays(out, cells(), labels)
     found = {"file": str(out), "corruptions": names, "severities": severities, "images": len(shown), "seed": seed}
-    summary = f"{len(names)} corruptions at severities {', '.join(map(str, severities))}: {out}"
+    many = "corruption" if len(names) == 1 else "corruptions"
+    summary = f"{len(names)} {many} at severities {', '.join(map(str, severities))}: {out}"
     print(json.dumps(found, indent=1) if as_json else summary)  # noqa: T201
 
 
@@ -120,14 +133,18 @@ def _load(spec: str, split: str, limit: int) -> tuple[Any, Any]:
     """The first images and, of a named dataset, their labels."""
     import jostle.data
     from jostle.cli.loading import load_inputs
+    from jostle.data.image_folder import open_images
 
     if spec.startswith("py:") or Path(spec).suffix in (".npy", ".npz", ".safetensors"):
         images = load_inputs(spec, split, limit)
         if isinstance(images, dict):
             raise UsageError(f"--data {spec} holds {', '.join(images)}; give a file with one array of images")
         return images, None
+    if spec.startswith("images:"):
+        files = open_images(spec, split)
+        limit = min(limit, len(files))
     dataset = jostle.data.load(spec, split, limit)
-    return dataset.inputs, dataset.labels
+    return dataset.inputs, dataset.labels if dataset.classes > 1 else None  # one class is a folder without classes
 
 
 def _write_arrays(path: Path, cells: Iterable[tuple[str, int, Any]], labels: Any) -> None:

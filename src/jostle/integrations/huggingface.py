@@ -37,9 +37,12 @@ def from_huggingface(rest: str, seed: int) -> ImageClassifier:  # noqa: ARG001 -
             f"model {spec!r}: {rest or 'nothing'} is not a folder here, and jostle downloads no models; save it with "
             "save_pretrained, or fetch it with: hf download NAME --local-dir DIR"
         )
-    for name in ("config.json", "model.safetensors"):
-        if not (folder / name).is_file() and not (folder / f"{name}.index.json").is_file():
-            raise UsageError(f"model {spec!r}: the folder has no {name}; only weights in safetensors files are read")
+    if not (folder / "config.json").is_file():
+        raise UsageError(f"model {spec!r}: the folder has no config.json; give one that save_pretrained wrote")
+    if not any((folder / name).is_file() for name in ("model.safetensors", "model.safetensors.index.json")):
+        raise UsageError(
+            f"model {spec!r}: the folder has no model.safetensors; only weights in safetensors files are read"
+        )
     transformers = _transformers(spec)
     with _quiet(transformers):
         network = _network(transformers, folder, spec)

@@ -91,6 +91,15 @@ def beyond(expectation: Expectation) -> Expectation:
     return replace(expectation, is_beyond=True)
 
 
+def doubted(expectation: Expectation, reason: str) -> Expectation:
+    """The same expectation, undecided for this reason whatever its interval says."""
+
+    def judge(level: float) -> Finding:
+        return replace(expectation.judge(level), verdict=Verdict.UNDECIDED, reason=reason)
+
+    return replace(expectation, judge=judge)
+
+
 def is_below(statement: str, measured: Measured, bound: float) -> Expectation:
     """Expect measured < bound: agrees if the interval ends below it, disagrees if it starts at or above it."""
     return _expect(statement, f"< {bound:g}", measured, lambda low, high: _sides(high < bound, low >= bound))
@@ -142,10 +151,10 @@ def holds_for_all(statement: str, violations: int, tested: int, *, exhaustive: b
             reason = f"no violation in a sample of {tested:,} cases; the interval is for the share of violations"
             return Finding(statement, "0 violations", Verdict.UNDECIDED, 0.0, low, high, level, reason)
         verdict = Verdict.DISAGREES if violations else Verdict.AGREES
-        reason = f"{violations:,} violations in {'all' if exhaustive else 'a sample of'} {tested:,} cases"
+        reason = f"{violations:,} violations among {'all' if exhaustive else 'a sample of'} {tested:,} cases"
         return Finding(statement, "0 violations", verdict, float(violations), reason=reason)
 
-    return Expectation(statement, judge, is_exact=True)
+    return Expectation(statement, judge, is_exact=exhaustive or violations > 0)
 
 
 def shared_level(count: int, level: float = 0.95) -> float:

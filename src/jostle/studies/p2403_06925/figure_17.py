@@ -8,6 +8,7 @@ from jostle.studies.records import Records
 from jostle.studies.study import Drawing
 from jostle.studies.verdict import Expectation, beyond, is_less
 from jostle.studies.vision import Training, TrainingStudy, against_variance, at_variances, final_value
+from jostle.studies.vision.study import at_matched_accuracy
 
 _AT_END = {"over_training": False, "final": at_variances(0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 15.0)}
 
@@ -36,7 +37,8 @@ class Figure17(TrainingStudy):
         return [against_variance(records)]
 
     def expectations(self, records: Records[Training]) -> list[Expectation]:
-        return [*_orders(records), *_growth(records)]
+        overall, *steps = _growth(records)
+        return [*at_matched_accuracy(records, [*_orders(records), overall]), *map(beyond, steps)]
 
 
 def _orders(records: Records[Training]) -> list[Expectation]:
@@ -51,11 +53,10 @@ def _growth(records: Records[Training]) -> list[Expectation]:
     """The gap at the smallest variance against that at the largest, and each against the next."""
     gaps = {name: _gap(records, name) for name in records.settings.final}
     names = list(gaps)
-    growth = [
+    return [
         is_less(f"gap at {smaller} - gap at {larger}", gaps[smaller], gaps[larger])
         for smaller, larger in [(names[0], names[-1]), *itertools.pairwise(names)]
     ]
-    return [growth[0], *map(beyond, growth[1:])]
 
 
 def _extremes(records: Records[Training], final: str) -> tuple[dict[int, float], dict[int, float]]:

@@ -126,7 +126,7 @@ class ImagenetPretrained(Study[Pretrained]):
         spec = specs_by_name(settings.models)[cell.values["model"]]
         model = integrations.load(spec)
         images = _images(settings, model, context)
-        stds = (settings.std, *settings.further)
+        stds = tuple(dict.fromkeys((settings.std, *settings.further)))
         measured = {}
         for number, std in enumerate(stds):
             context.report(State(number / len(stds), number, f"std {std:.3g}", f"of {len(stds)} stds"))
@@ -254,7 +254,7 @@ def _digest(model: nn.Module) -> str:
 
 def _more_noise_more_flips(records: Records[Pretrained], names: Sequence[str]) -> list[Expectation]:
     """That each network is more sensitive to the largest noise than to the smallest."""
-    stds = sorted((records.settings.std, *records.settings.further))
+    stds = sorted({records.settings.std, *records.settings.further})
     if len(stds) < 2:
         return []
     low, high = (f"{std:g}" for std in (stds[0], stds[-1]))
@@ -270,7 +270,7 @@ def _more_noise_more_flips(records: Records[Pretrained], names: Sequence[str]) -
 
 
 def _against_std(records: Records[Pretrained]) -> Drawing:
-    stds = sorted((records.settings.std, *records.settings.further))
+    stds = sorted({records.settings.std, *records.settings.further})
     series = []
     for name in specs_by_name(records.settings.models):
         runs = records.where(model=name).column("by_std")

@@ -8,7 +8,7 @@ from jostle.data import Dataset
 from jostle.results import Record
 from jostle.studies.records import Records
 from jostle.studies.study import Cell, Context, Drawing, Study
-from jostle.studies.verdict import Expectation, beyond, holds_for_all
+from jostle.studies.verdict import Expectation, beyond, doubted, holds_for_all
 from jostle.studies.vision.drawings import against_accuracy, against_loss, over_training
 from jostle.studies.vision.following import follow
 from jostle.studies.vision.settings import Training
@@ -36,8 +36,15 @@ class TrainingStudy(Study[Training]):
         return [over_training(records), against_accuracy(records), against_loss(records)]
 
 
-def reached(records: Records[Training], accuracy: float = 0.99) -> Expectation:
-    """That every network got to a training accuracy at which networks can be compared."""
-    found = records.column("train_accuracy")
-    short = sum(value < accuracy for value in found)
-    return beyond(holds_for_all(f"every network has {accuracy:.0%} of its training images right", short, len(found)))
+def at_matched_accuracy(
+    records: Records[Training], claims: Sequence[Expectation], accuracy: float = 0.99
+) -> list[Expectation]:
+    """What a paper says of networks of the same accuracy, which is undecided where some network did not get there."""
+    short = [cell.key for cell, record in records if record["train_accuracy"] < accuracy]
+    is_reached = holds_for_all(
+        f"every network has {accuracy:.0%} of its training images right", len(short), len(records)
+    )
+    if short:
+        reason = f"{', '.join(short)} did not reach {accuracy:.0%} training accuracy"
+        claims = [doubted(claim, reason) for claim in claims]
+    return [*claims, beyond(is_reached)]
