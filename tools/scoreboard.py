@@ -26,7 +26,8 @@ UNDECIDED otherwise. The intervals for what a paper says cover together with 95 
 that go beyond it, which are judged alike and are no part of the verdict.
 
 Several studies look at the same trained networks. They are kept in `runs/networks`, so a second study finds what a
-first one trained; deleting that folder costs time and changes no number.
+first one trained; deleting that folder costs time and changes no number. Minutes are those of one core, and leave out
+the training of networks that were already there.
 
 """
 
