@@ -6,21 +6,16 @@ import sys
 
 import numpy as np
 import pytest
-from cyclopts import App
 from PIL import Image
 
 from jostle import corruptions
-from jostle.cli import app, main
-from jostle.cli.corrupt import corrupt
+from tests.cli.test_cli import run as run_command
 from tests.corruptions.pictures import natural
 
 
 @pytest.fixture(autouse=True)
-def command(monkeypatch, tmp_path):
-    """The command line with this command and nothing else, so that the test does not depend on its registration."""
-    only = App(name="jostle", suppress_keyboard_interrupt=False)
-    only.command(corrupt)
-    monkeypatch.setattr(app, "app", only)
+def files(monkeypatch, tmp_path):
+    """Images in the current folder, and no folder of datasets."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("JOSTLE_DATA", raising=False)
     np.save(tmp_path / "images.npy", natural(6, height=16, width=20) * 2 - 1)
@@ -28,12 +23,7 @@ def command(monkeypatch, tmp_path):
 
 
 def run(capsys, *words):
-    try:
-        main(["corrupt", *map(str, words)])
-        code = 0
-    except SystemExit as error:
-        code = error.code
-    return code, *capsys.readouterr()
+    return run_command(capsys, "corrupt", *words)
 
 
 def test_a_picture_has_a_row_for_each_corruption(capsys, tmp_path):

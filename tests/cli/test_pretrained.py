@@ -10,9 +10,9 @@ from safetensors.torch import save_file
 from torch import nn
 
 import jostle
-from jostle.cli import main
 from jostle.data.image_folder import open_images
 from jostle.data.preprocessing import Preprocessing
+from tests.cli.test_cli import run
 
 MODELS = """
 import torch
@@ -43,17 +43,6 @@ def folder(tmp_path, monkeypatch):
         Image.fromarray(pixels).save(path)
     monkeypatch.chdir(tmp_path)
     return tmp_path
-
-
-def run(capsys, *words):
-    """(exit code, stdout, stderr) of a command in this process."""
-    code = 0
-    try:
-        main([str(word) for word in words])
-    except SystemExit as end:
-        code = end.code or 0
-    out, err = capsys.readouterr()
-    return code, out, err
 
 
 def words(model, data):

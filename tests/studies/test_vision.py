@@ -10,7 +10,6 @@ from jostle.results import Store
 from jostle.studies import Context, Verdict, is_below, over_seeds, vision
 from jostle.studies.study import Cell
 from jostle.studies.vision import following, networks
-from jostle.studies.vision.study import at_matched_accuracy
 
 
 @pytest.fixture(autouse=True)
@@ -178,7 +177,7 @@ def test_claims_about_networks_that_did_not_get_there_are_undecided():
         accuracies = (1.0, 0.99, last)
         found = {cell.key: {"train_accuracy": value} for cell, value in zip(cells, accuracies, strict=True)}
         records = studies.Records(cells, found, vision.Training(), "small")
-        claimed, reached = studies.decide(at_matched_accuracy(records, [claim]), scale="small")
+        claimed, reached = studies.decide(vision.at_matched_accuracy(records, [claim]), scale="small")
         assert claimed.verdict == expected
         assert (reached.verdict == Verdict.AGREES) == (expected == Verdict.AGREES)
     assert claimed.reason == "a/seed=2 did not reach 99% training accuracy"

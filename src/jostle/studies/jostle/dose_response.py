@@ -6,16 +6,16 @@ from torch import nn
 
 from jostle.corruptions import accuracy_under
 from jostle.data import Dataset
-from jostle.figures import Series, curves
+from jostle.figures import curves
 from jostle.landscape import sharpness
 from jostle.results import Record
 from jostle.studies.catalogue import register
-from jostle.studies.evidence import Values, paired
+from jostle.studies.evidence import paired
 from jostle.studies.p2403_06925 import fashion
 from jostle.studies.records import Records
-from jostle.studies.study import Drawing
+from jostle.studies.study import Cell, Context, Drawing
 from jostle.studies.verdict import Expectation, is_above, is_below, is_less
-from jostle.studies.vision import Training, TrainingStudy, at_end, penalised
+from jostle.studies.vision import Training, TrainingStudy, at_end, mean_and_range, penalised
 
 _STRENGTHS = (0.05, 0.25, 0.5, 0.75)
 _SEVERITY = 2
@@ -72,16 +72,17 @@ class DoseResponse(TrainingStudy):
         corrupted = accuracy_under(model, few.inputs, few.labels, severities=[_SEVERITY], seed=seed)
         flat = sharpness(model, seen.subset(min(len(seen), 500)), draws=20, seed=seed)
         return {
+            "images": len(seen),
             "corrupted_accuracy": corrupted.mean.value,
             "by_family": {family: accuracy.value for family, accuracy in corrupted.families().items()},
             "sharpness": flat.prediction.value,
             "output_sharpness": flat.output.value,
         }
 
-    def measure(self, cell: Any, settings: Training, context: Any) -> Record:
+    def measure(self, cell: Cell, settings: Training, context: Context) -> Record:
         record = super().measure(cell, settings, context)
         has_penalty = "penalty" in settings.networks[cell.values["network"]]
-        images = len(record["epochs"][1:]) * (settings.limit or 60_000)
+        images = len(record["epochs"][1:]) * record["images"]
         return record | {"passes": images * (6 if has_penalty else 3) / 1e6}  # a backward pass counts as two
 
     def figures(self, records: Records[Training]) -> list[Drawing]:
@@ -112,9 +113,8 @@ def _change(records: Records[Training], usual: str, name: str, field: str) -> Ex
 
 def _against_strength(records: Records[Training], field: str, label: str) -> Drawing:
     strengths = [chosen.get("penalty", {}).get("strength", 0.0) for chosen in records.settings.networks.values()]
-    values: list[Values] = [records.where(network=name).column(field) for name in records.settings.networks]
-    means = [sum(v) / len(v) for v in values]
-    line = Series("mean and range over seeds", strengths, means, [min(v) for v in values], [max(v) for v in values])
+    values = [records.where(network=name).column(field) for name in records.settings.networks]
+    line = mean_and_range("mean and range over seeds", strengths, values)
     return Drawing(
         field.replace("_", "-"),
         curves([line], x_label="strength of the penalty", y_label=label),

@@ -7,8 +7,15 @@ from jostle.studies.catalogue import register
 from jostle.studies.records import Records
 from jostle.studies.study import Drawing
 from jostle.studies.verdict import Expectation, beyond, is_less
-from jostle.studies.vision import Training, TrainingStudy, against_variance, at_variances, final_value, network
-from jostle.studies.vision.study import at_matched_accuracy
+from jostle.studies.vision import (
+    Training,
+    TrainingStudy,
+    against_variance,
+    at_matched_accuracy,
+    at_variances,
+    final_value,
+    network,
+)
 
 _LOW_OR_HIGH = (0, 0, 0, 0, 0, 1, 1, 1, 1, 1)
 _FINAL = at_variances(0.25, 1.0, 5.0, 15.0, 50.0)

@@ -6,8 +6,7 @@ from jostle.studies.catalogue import register
 from jostle.studies.p2403_06925 import cifar
 from jostle.studies.records import Records
 from jostle.studies.verdict import Expectation, beyond, is_less
-from jostle.studies.vision import Training, TrainingStudy, at_end
-from jostle.studies.vision.study import at_matched_accuracy
+from jostle.studies.vision import Training, TrainingStudy, at_end, at_matched_accuracy
 
 _KINDS = ("vit-small", "resnet-18")
 

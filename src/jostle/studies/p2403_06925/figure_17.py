@@ -7,8 +7,14 @@ from jostle.studies.p2403_06925 import cifar
 from jostle.studies.records import Records
 from jostle.studies.study import Drawing
 from jostle.studies.verdict import Expectation, beyond, is_less
-from jostle.studies.vision import Training, TrainingStudy, against_variance, at_variances, final_value
-from jostle.studies.vision.study import at_matched_accuracy
+from jostle.studies.vision import (
+    Training,
+    TrainingStudy,
+    against_variance,
+    at_matched_accuracy,
+    at_variances,
+    final_value,
+)
 
 _AT_END = {"over_training": False, "final": at_variances(0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 15.0)}
 

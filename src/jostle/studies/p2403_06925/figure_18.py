@@ -12,11 +12,11 @@ from jostle.studies.vision import (
     against_variance,
     at_accuracy,
     at_end,
+    at_matched_accuracy,
     at_variances,
     final_value,
     in_common,
 )
-from jostle.studies.vision.study import at_matched_accuracy
 
 _PAPER = {"mlp-leaky-relu": 0.0559, "mlp-sigmoid": 0.0505, "cnn": 0.0453, "vit-small": 0.0098}
 _SWEEP = at_variances(0.25, 1.0, 2.0, 15.0)

@@ -15,7 +15,7 @@ from jostle import data, integrations
 from jostle.data.image_folder import PREFIX, ImageFiles, open_images
 from jostle.errors import UsageError
 from jostle.estimates import Measurement, measure
-from jostle.figures import Series, curves, profile_figure
+from jostle.figures import curves, profile_figure
 from jostle.integrations.python import made
 from jostle.perturbations import GaussianNoise
 from jostle.progress import State
@@ -27,6 +27,7 @@ from jostle.studies.records import Records
 from jostle.studies.settings import Settings
 from jostle.studies.study import Cell, Context, Drawing, Study
 from jostle.studies.verdict import Expectation, beyond, is_above, is_below, is_less, within
+from jostle.studies.vision import mean_and_range
 from jostle.tokens import Patches
 
 CONVNEXT, VIT = "convnext-v2-tiny", "vit-l-16"
@@ -275,8 +276,7 @@ def _against_std(records: Records[Pretrained]) -> Drawing:
     for name in specs_by_name(records.settings.models):
         runs = records.where(model=name).column("by_std")
         values = [[run[f"{std:g}"]["value"] for run in runs] for std in stds]
-        means = [sum(v) / len(v) for v in values]
-        series.append(Series(name, stds, means, [min(v) for v in values], [max(v) for v in values]))
+        series.append(mean_and_range(name, stds, values))
     return Drawing(
         "against-std",
         curves(series, x_label="std of the noise, in normalised pixels", y_label="sensitivity", log_x=True),

@@ -8,9 +8,7 @@ from jostle.studies.p2403_06925 import cifar
 from jostle.studies.records import Records
 from jostle.studies.study import Drawing
 from jostle.studies.verdict import Expectation, beyond, is_less, within
-from jostle.studies.vision import Training, TrainingStudy, final_value, noise
-from jostle.studies.vision.drawings import by_measurement
-from jostle.studies.vision.study import at_matched_accuracy
+from jostle.studies.vision import Training, TrainingStudy, at_matched_accuracy, by_measurement, final_value, noise
 
 _KINDS = ("vit-small", "resnet-18")
 _WHOLE_STD = 0.025**0.5

@@ -22,7 +22,7 @@ def over_training(records: Records[Training]) -> Drawing:
         if not shared or max(ends) > shared[-1]:
             x.append(sum(ends) / len(ends))
             values.append([run[end] for run, end in zip(runs, ends, strict=True)])
-        series.append(_mean_and_range(name, x, values))
+        series.append(mean_and_range(name, x, values))
     return Drawing(
         "over-training",
         curves(series, x_label="epochs of training", y_label="sensitivity"),
@@ -77,7 +77,7 @@ def against_variance(records: Records[Training]) -> Drawing:
         for final, wanted in records.settings.final.items():
             values[wanted["std"] ** 2] = list(final_value(records, name, final).values())
         variances = sorted(values)
-        series.append(_mean_and_range(name, variances, [values[variance] for variance in variances]))
+        series.append(mean_and_range(name, variances, [values[variance] for variance in variances]))
     return Drawing(
         "against-variance",
         curves(series, x_label="variance of the noise", y_label="sensitivity", log_x=True),
@@ -90,7 +90,7 @@ def by_measurement(records: Records[Training], finals: Sequence[str]) -> Drawing
     """Sensitivity of the trained networks under each of some measurements."""
     rows = {
         final: [
-            _mean_and_range(name, [0.0], [list(final_value(records, name, final).values())])
+            mean_and_range(name, [0.0], [list(final_value(records, name, final).values())])
             for name in records.settings.networks
         ]
         for final in finals
@@ -124,11 +124,12 @@ def _where_reached(
         end = sum(at_end(run[-1]) for run in runs) / len(runs)
         points[end] = [run[-1]["sensitivity"]["value"] for run in runs]
         x = sorted(points)
-        series.append(_mean_and_range(name, x, [points[each] for each in x]))
+        series.append(mean_and_range(name, x, [points[each] for each in x]))
     return series
 
 
-def _mean_and_range(name: str, x: Sequence[float], values: Sequence[Sequence[float]]) -> Series:
+def mean_and_range(name: str, x: Sequence[float], values: Sequence[Sequence[float]]) -> Series:
+    """A series with the mean of each list of values, and their range as its band."""
     means = [sum(v) / len(v) for v in values]
     return Series(name, x, means, [min(v) for v in values], [max(v) for v in values])
 
