@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
+from scipy import special, stats
 
 from jostle.errors import UsageError
 from jostle.intervals.fixed import Ends, clopper_pearson, student
 
-LEAST_SEEDS = 3
+LEAST_SEEDS, LEAST_CORRELATED = 3, 5
 _ROUNDING = 1e-12  # a spread no larger than this share of the numbers is one of rounding
 
 Values = Mapping[Any, float] | Sequence[float]
@@ -136,6 +136,47 @@ def unpaired(first: Values, second: Values) -> Measured:
 
     sizes = " and ".join(f"{len(sample):,}" for sample in samples)
     return Measured(value, ends, doubt, method=f"Welch's t, samples of {sizes}")
+
+
+def rank_correlation(first: Values, second: Values) -> Measured:
+    """Spearman's correlation of two numbers of the same things, with the interval of Bonett and Wright (2000).
+
+        atanh(r) -+ z sqrt((1 + r^2 / 2) / (n - 3))
+
+    for things drawn from a larger number of them; asymptotic in n, and close from ten or so on. At r = -+1, where the
+    formula says nothing, the end is that of the correlation with two neighbours exchanged.
+
+    >>> found = rank_correlation([1, 2, 3, 4, 5, 6], [1, 2, 3, 4, 6, 5])
+    >>> round(found.value, 4), [round(end, 3) for end in found.ends(0.95)]
+    (0.9429, [0.422, 0.996])
+
+    Arguments:
+        first, second: values by name (matched by name), or in the same order.
+    """
+    if isinstance(first, Mapping) and isinstance(second, Mapping):
+        if set(first) != set(second):
+            raise UsageError("correlated values are not of the same things")
+        first, second = list(first.values()), [second[name] for name in first]
+    a, b = (np.asarray(list(part), dtype=np.float64) for part in (first, second))
+    if a.shape != b.shape:
+        raise UsageError(f"correlated values must match one to one, got {len(a)} and {len(b)}")
+    count = len(a)
+    if count < LEAST_CORRELATED:
+        return _nothing(f"{count} things; at least {LEAST_CORRELATED} are needed for a correlation")
+    if not (np.isfinite(a).all() and np.isfinite(b).all()):
+        return _nothing("some values are NaN or infinite")
+    if np.ptp(a) == 0 or np.ptp(b) == 0:
+        return _nothing("one of the two is the same for all, so there is no correlation")
+    value = float(np.corrcoef(stats.rankdata(a), stats.rankdata(b))[0, 1])
+    nearest = 1 - 12 / (count * (count**2 - 1))  # with two neighbours exchanged
+    inner = min(max(value, -nearest), nearest)
+
+    def ends(level: float) -> Ends:
+        reach = float(special.ndtri((1 + level) / 2)) * math.sqrt((1 + inner**2 / 2) / (count - 3))
+        low, high = math.tanh(math.atanh(inner) - reach), math.tanh(math.atanh(inner) + reach)
+        return (-1.0 if value < -nearest else low), (1.0 if value > nearest else high)
+
+    return Measured(value, ends, method=f"Bonett and Wright, {count} things")
 
 
 def difference(first: Measured, second: Measured) -> Measured:

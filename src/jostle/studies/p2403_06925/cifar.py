@@ -3,11 +3,12 @@
 from typing import Any
 
 from jostle.models.presets import preset
-from jostle.studies.vision import Training, network
+from jostle.studies.vision import Training, augmented, network, penalised
 
 RATES = {"densenet-121": 0.005, "resnet-18": 0.001, "convmixer": 0.06, "vit-small": 0.1, "vit-simple": 0.2}
 TRANSFORMERS = ("vit-small", "vit-simple")
 CONVOLUTIONAL = ("densenet-121", "resnet-18", "convmixer")
+PENALISED, AUGMENTED = "vit-small + penalty", "vit-small + noise"
 
 _ATTENTION: dict[str, Any] = {"depth": 4, "heads": 4, "dim_head": 16, "mlp_dim": 128}
 _NO_DROPOUT = {"dropout": 0.0, "embedding_dropout": 0.0}
@@ -59,6 +60,14 @@ def tiny_networks(*names: str) -> dict[str, dict[str, Any]]:
         "vit-simple": attention,
     }
     return {name: network(name, 0.1, **image, **sizes[name]) for name in names or sizes}
+
+
+def lowered(vit: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """A vision transformer trained for low sensitivity in the paper's two ways (Section 7.1), by name."""
+    return {
+        PENALISED: penalised(vit, strength=0.25, std=1.0, lr=0.16),
+        AUGMENTED: augmented(vit, std=0.1**0.5, lr=0.2),
+    }
 
 
 def smoke(networks: dict[str, dict[str, Any]], **changes: Any) -> Training:

@@ -1,25 +1,47 @@
 """What studies of image networks share: networks that are trained, followed on the way, kept and compared.
 
 ``settings`` says what is trained and measured, ``networks`` where trained networks are kept for all studies,
-``following`` trains one and measures it, ``drawings`` shows the records and ``comparing`` reads numbers from them.
+``following`` trains one and asks it ``questions``, ``drawings`` shows the records and ``comparing`` reads numbers from
+them.
 """
 
-from jostle.studies.vision.comparing import at_accuracy, at_end, final_value, in_common
+from jostle.studies.vision.comparing import (
+    accuracy_kept,
+    at_accuracy,
+    at_end,
+    corrupted_accuracy,
+    final_value,
+    in_common,
+    mean_accuracy,
+)
 from jostle.studies.vision.drawings import (
     against_accuracy,
     against_loss,
     against_variance,
+    by_corruption,
     by_measurement,
+    corrupted_over_training,
     mean_and_range,
     over_training,
 )
 from jostle.studies.vision.following import follow
-from jostle.studies.vision.settings import Training, at_variances, augmented, network, noise, penalised
+from jostle.studies.vision.settings import (
+    OFFICIAL,
+    Training,
+    at_variances,
+    augmented,
+    corrupted,
+    network,
+    noise,
+    penalised,
+)
 from jostle.studies.vision.study import TrainingStudy, at_matched_accuracy
 
 __all__ = [
+    "OFFICIAL",
     "Training",
     "TrainingStudy",
+    "accuracy_kept",
     "against_accuracy",
     "against_loss",
     "against_variance",
@@ -28,10 +50,15 @@ __all__ = [
     "at_matched_accuracy",
     "at_variances",
     "augmented",
+    "by_corruption",
     "by_measurement",
+    "corrupted",
+    "corrupted_accuracy",
+    "corrupted_over_training",
     "final_value",
     "follow",
     "in_common",
+    "mean_accuracy",
     "mean_and_range",
     "network",
     "noise",

@@ -1,5 +1,6 @@
 """Numbers by seed, read from the records of trained networks: what paired comparisons take."""
 
+import math
 from collections.abc import Sequence
 
 from jostle.results import Record
@@ -23,6 +24,29 @@ def at_accuracy(records: Records[Training], name: str, accuracy: float) -> dict[
     found = records.where(network=name).by("seed", "epochs")
     reached = {seed: _first(epochs, accuracy) for seed, epochs in found.items()}
     return {seed: epoch["sensitivity"]["value"] for seed, epoch in reached.items() if epoch is not None}
+
+
+def corrupted_accuracy(
+    records: Records[Training], name: str, corruptions: Sequence[str] = (), severities: Sequence[int] = ()
+) -> dict[int, float]:
+    """Accuracy of the trained network on corrupted images, by seed: the mean over some corruptions, or over all."""
+    found = records.where(network=name).by("seed", "corrupted")
+    return {seed: mean_accuracy(answer, corruptions, severities) for seed, answer in found.items()}
+
+
+def accuracy_kept(records: Records[Training], name: str) -> dict[int, float]:
+    """Accuracy on corrupted images as a share of that on the same images without, by seed; NaN where that is 0."""
+    found = records.where(network=name).by("seed", "corrupted")
+    return {
+        seed: mean_accuracy(answer) / answer["clean"] if answer["clean"] else math.nan for seed, answer in found.items()
+    }
+
+
+def mean_accuracy(answer: Record, corruptions: Sequence[str] = (), severities: Sequence[int] = ()) -> float:
+    """The mean of recorded accuracies over some corruptions and severities, or over all."""
+    tables = [answer["accuracy"][str(severity)] for severity in severities] or list(answer["accuracy"].values())
+    accuracies = [table[corruption] for table in tables for corruption in corruptions or table]
+    return float(sum(accuracies) / len(accuracies))
 
 
 def in_common(first: dict[int, float], second: dict[int, float]) -> tuple[dict[int, float], dict[int, float]]:

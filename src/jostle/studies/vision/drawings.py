@@ -1,35 +1,66 @@
 """Figures of trained networks, from records alone."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from functools import partial
 
 from jostle.figures import Series, curves, dots
 from jostle.results import Record
 from jostle.studies.records import Records
 from jostle.studies.study import Drawing
-from jostle.studies.vision.comparing import at_end, final_value
+from jostle.studies.vision.comparing import at_end, final_value, mean_accuracy
 from jostle.studies.vision.settings import Training
+
+_LAST_POINT = "The last point of a network is at the mean of the epochs at which its seeds ended."
 
 
 def over_training(records: Records[Training]) -> Drawing:
     """Sensitivity after every epoch at which all seeds were measured, and at the end."""
-    series = []
-    for name in records.settings.networks:
-        runs = [_by_epoch(record) for record in records.where(network=name).column("epochs")]
-        shared = sorted(set.intersection(*(set(run) for run in runs)) - {0})
-        x, values = list(map(float, shared)), [[run[epoch] for run in runs] for epoch in shared]
-        ends = [max(run) for run in runs]
-        if not shared or max(ends) > shared[-1]:
-            x.append(sum(ends) / len(ends))
-            values.append([run[end] for run, end in zip(runs, ends, strict=True)])
-        series.append(mean_and_range(name, x, values))
     return Drawing(
         "over-training",
-        curves(series, x_label="epochs of training", y_label="sensitivity"),
+        curves(
+            _over_epochs(records, lambda epoch: epoch["sensitivity"]["value"]),
+            x_label="epochs of training",
+            y_label="sensitivity",
+        ),
         f"Sensitivity to noise of std {records.settings.std:.3g} in one patch over training, from the first epoch on: "
-        "the mean and the range over seeds. The last point of a network is at the mean of the epochs at which its "
-        "seeds ended.",
+        f"the mean and the range over seeds. {_LAST_POINT}",
         "Curves of sensitivity over epochs, one for each network.",
+    )
+
+
+def corrupted_over_training(records: Records[Training], severity: int) -> Drawing:
+    """Accuracy on corrupted images after the same epochs."""
+    return Drawing(
+        f"corrupted-over-training-{severity}",
+        curves(
+            _over_epochs(records, lambda epoch: mean_accuracy(epoch["corrupted"], severities=[severity])),
+            x_label="epochs of training",
+            y_label="accuracy on corrupted images",
+        ),
+        f"Accuracy on unseen images under the mean corruption at severity {severity} over training: the mean and the "
+        f"range over seeds. {_LAST_POINT}",
+        "Curves of accuracy on corrupted images over epochs, one for each network.",
+    )
+
+
+def by_corruption(records: Records[Training], severity: int) -> Drawing:
+    """Accuracy of the trained networks under each corruption."""
+    names, networks = records.settings.corrupted["names"], records.settings.networks
+
+    answers = {network: records.where(network=network).column("corrupted") for network in networks}
+
+    def row(read: Callable[[Record], float]) -> list[Series]:
+        return [mean_and_range(network, [0.0], [list(map(read, found))]) for network, found in answers.items()]
+
+    rows = {"no corruption": row(lambda answer: float(answer["clean"]))}
+    for name in names:
+        rows[name.replace("_", " ")] = row(partial(mean_accuracy, corruptions=[name], severities=[severity]))
+    return Drawing(
+        f"by-corruption-{severity}",
+        dots(rows, x_label="accuracy on unseen images"),
+        f"Accuracy of the trained networks on unseen images under each corruption at severity {severity}; the mean and "
+        "the range over seeds.",
+        "Accuracy of each network under each corruption.",
     )
 
 
@@ -134,5 +165,19 @@ def mean_and_range(name: str, x: Sequence[float], values: Sequence[Sequence[floa
     return Series(name, x, means, [min(v) for v in values], [max(v) for v in values])
 
 
-def _by_epoch(epochs: list[Record]) -> dict[int, Any]:
-    return {epoch["epoch"]: epoch["sensitivity"]["value"] for epoch in epochs if "sensitivity" in epoch}
+def _over_epochs(records: Records[Training], read: Callable[[Record], float]) -> list[Series]:
+    """For each network what was read after every epoch at which all seeds were measured, and at the end."""
+    series = []
+    for name in records.settings.networks:
+        runs = [
+            {epoch["epoch"]: read(epoch) for epoch in epochs if "sensitivity" in epoch}
+            for epochs in records.where(network=name).column("epochs")
+        ]
+        shared = sorted(set.intersection(*(set(run) for run in runs)) - {0})
+        x, values = list(map(float, shared)), [[run[epoch] for run in runs] for epoch in shared]
+        ends = [max(run) for run in runs]
+        if not shared or max(ends) > shared[-1]:
+            x.append(sum(ends) / len(ends))
+            values.append([run[end] for run, end in zip(runs, ends, strict=True)])
+        series.append(mean_and_range(name, x, values))
+    return series

@@ -9,14 +9,12 @@ from torch import nn
 from jostle import data, models
 from jostle.data import Dataset
 from jostle.errors import FailureError
-from jostle.estimates import measure
 from jostle.lowering import NoiseAugmentation, SensitivityPenalty
-from jostle.perturbations import GaussianNoise
 from jostle.progress import State
 from jostle.results import Record, Store
-from jostle.sampling import Until
 from jostle.studies.study import Context
 from jostle.studies.vision import networks
+from jostle.studies.vision.questions import Question, accuracy_on_corrupted, sensitivity
 from jostle.studies.vision.settings import Network, Noise, Training, noise
 from jostle.tokens import Patches
 from jostle.training import Epoch, History, evaluate, fit
@@ -39,14 +37,12 @@ def follow(chosen: Network, settings: Training, seed: int, context: Context, fur
     """
     images = load(settings, "train", context)
     made = networks.recipe(chosen, settings, images, seed, context.device)
+    unseen = load(settings, "test", context)
     with networks.kept(context.networks or context.folder, made) as place:
-        following = _Following(chosen, settings, images, seed, context, place)
+        following = _Following(chosen, settings, (images, unseen), seed, context, place)
         model, history = following.train()
-        finals = {
-            name: following.measured(model, "end", wanted, AT_END * settings.passes)
-            for name, wanted in settings.final.items()
-        }
-    epochs, unseen = following.epochs, load(settings, "test", context)
+        finals = {name: following.answer(model, following.final(wanted)) for name, wanted in settings.final.items()}
+    epochs = following.epochs
     end = epochs[-1]["sensitivity"]
     return {
         "epochs": epochs,
@@ -57,8 +53,9 @@ def follow(chosen: Network, settings: Training, seed: int, context: Context, fur
         "sensitivity": end["value"],
         "final": finals,
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
-        "data": following.images.note,
-        **(further(model, following.images, unseen) if further else {}),
+        "data": images.note,
+        **({"corrupted": epochs[-1]["corrupted"]} if settings.corrupted else {}),
+        **(further(model, images, unseen) if further else {}),
     }
 
 
@@ -75,9 +72,16 @@ class _Following:
     """One network on its way, and what is measured of it; nothing is measured twice."""
 
     def __init__(
-        self, chosen: Network, settings: Training, images: Dataset, seed: int, context: Context, place: Path
+        self,
+        chosen: Network,
+        settings: Training,
+        images: tuple[Dataset, Dataset],
+        seed: int,
+        context: Context,
+        place: Path,
     ) -> None:
-        self.chosen, self.settings, self.images, self.seed, self.context = chosen, settings, images, seed, context
+        self.chosen, self.settings, self.seed, self.context = chosen, settings, seed, context
+        self.images, self.unseen = images
         self.last = chosen["max_epochs"] or settings.max_epochs
         self.checkpoint = place / "training.safetensors"
         self.store = Store(networks.measurements(place))
@@ -93,12 +97,15 @@ class _Following:
                 raise self._other_numbers("a number from the way is missing although it was trained again")
         return model, history
 
-    def measured(self, model: nn.Module, when: str, wanted: Noise, passes: int) -> Record:
-        """Sensitivity to Gaussian noise in one token of the training images: paper 1 (2403.06925), section 5."""
-        key = self._key(when, wanted, passes)
-        if key not in self.store:
-            self.store.append(key, self._measure(model, wanted, passes))
-        return dict(self.store[key])
+    def answer(self, model: nn.Module, question: Question) -> Record:
+        """What the network answers, by this process or an earlier one."""
+        if question.key not in self.store:
+            self.store.append(question.key, question.ask(model))
+        return dict(self.store[question.key])
+
+    def final(self, wanted: Noise) -> Question:
+        """Sensitivity of the trained network to some noise."""
+        return self._sensitivity("end", wanted, AT_END * self.settings.passes)
 
     def _fit(self) -> tuple[nn.Module, History]:
         model = models.create(self.chosen["model"], seed=self.seed, **_sizes(self.chosen))
@@ -120,14 +127,13 @@ class _Following:
     def _on_epoch(self, epoch: Epoch) -> None:
         number, accuracy = epoch.number, epoch.accuracy
         before = [self.store[f"epoch {n}"]["accuracy"] for n in range(number) if f"epoch {n}" in self.store]
-        asked = self._asked(number, accuracy, before)
-        found = self.measured(epoch.model, *asked)["value"] if asked else None
+        found = {name: self.answer(epoch.model, question) for name, question in self._asked(number, accuracy, before)}
         if f"epoch {number}" not in self.store:
             self.store.append(f"epoch {number}", {"accuracy": accuracy})
         elif (known := self.store[f"epoch {number}"]["accuracy"]) != accuracy:
             raise self._other_numbers(f"accuracy was {known} after epoch {number}, is {accuracy}")
         text = f"loss {epoch.loss:.3f}  accuracy {accuracy:.1%}"
-        text += f"  sensitivity {found:.4f}" if found is not None else ""
+        text += f"  sensitivity {found['sensitivity']['value']:.4f}" if found else ""
         self.context.report(State(number / self.last, number * len(self.images), text, "examples"))
 
     def _other_numbers(self, what: str) -> FailureError:
@@ -140,39 +146,33 @@ class _Following:
         for position, number in enumerate(history.evaluated):
             loss, accuracy = history.losses[position], history.accuracies[position]
             record: Record = {"epoch": number, "loss": loss, "accuracy": accuracy}
-            if asked := self._asked(number, accuracy, history.accuracies[:position]):
-                if self._key(*asked) not in self.store:
+            for name, question in self._asked(number, accuracy, history.accuracies[:position]):
+                if question.key not in self.store:
                     return False
-                record["sensitivity"] = dict(self.store[self._key(*asked)])
+                record[name] = dict(self.store[question.key])
             self.epochs.append(record)
         return True
 
-    def _asked(self, number: int, accuracy: float, before: Sequence[float]) -> tuple[str, Noise, int] | None:
-        """What is to be measured after an epoch: when, which noise, how many passes."""
-        wanted = noise(self.settings.std)
-        target = self.settings.target_accuracy
-        if number == self.last or (target is not None and accuracy >= target):
-            return "end", wanted, AT_END * self.settings.passes
-        best = max(before, default=0.0)
+    def _asked(self, number: int, accuracy: float, before: Sequence[float]) -> list[tuple[str, Question]]:
+        """What is to be asked after an epoch, each with the field of the record that the answer is for."""
+        target, best = self.settings.target_accuracy, max(before, default=0.0)
         crosses = any(best < milestone <= accuracy for milestone in self.settings.milestones)
-        if self.settings.over_training and (number in MEASURED_AFTER or crosses):
-            return f"after {number} epochs", wanted, self.settings.passes
-        return None
+        if number == self.last or (target is not None and accuracy >= target):
+            when, times = "end", AT_END
+        elif self.settings.over_training and (number in MEASURED_AFTER or crosses):
+            when, times = f"after {number} epochs", 1
+        else:
+            return []
+        asked = [("sensitivity", self._sensitivity(when, noise(self.settings.std), times * self.settings.passes))]
+        if self.settings.corrupted:
+            count = times * self.settings.corrupted["images"]
+            settings, unseen = self.settings, self.unseen
+            question = accuracy_on_corrupted(when, count, settings, unseen, self.seed, self.context)
+            asked.append(("corrupted", question))
+        return asked
 
-    def _key(self, when: str, wanted: Noise, passes: int) -> str:
-        tokens = wanted["tokens"] or f"patches of {self.settings.patch}"
-        return f"{when}, {tokens}, std {wanted['std']!r}, {passes} passes"
-
-    def _measure(self, model: nn.Module, wanted: Noise, passes: int) -> Record:
-        m = measure(
-            model,
-            self.images.inputs,
-            tokens=wanted["tokens"] or Patches(self.settings.patch),
-            perturbation=GaussianNoise(wanted["std"]),
-            plan=Until(relative=0.05, max_passes=passes),
-            seed=self.seed,
-        )
-        return {"value": m.value, "low": m.low, "high": m.high, "level": m.settings.level, "passes": m.passes}
+    def _sensitivity(self, when: str, wanted: Noise, passes: int) -> Question:
+        return sensitivity(when, wanted, passes, self.settings, self.images, self.seed)
 
 
 def _lowering(chosen: Network, settings: Training) -> dict[str, Any]:

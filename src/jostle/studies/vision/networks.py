@@ -28,7 +28,9 @@ from jostle.training.recipe import checksum
 
 _DECIDING = ("models", "training", "data")  # packages whose code decides the weights
 _LOWERING = ("lowering", "perturbations", "tokens")  # and those that do so for networks trained for low sensitivity
-_MEASURING = ("estimates", "sampling", "perturbations", "responses", "tokens", "intervals", "randomness")  # the numbers
+_MEASURING = (
+    "estimates", "sampling", "perturbations", "responses", "tokens", "intervals", "randomness", "corruptions",
+)  # and those that decide the numbers  # fmt: skip
 
 
 def recipe(chosen: Network, settings: Training, images: Dataset, seed: int, device: str) -> dict[str, Any]:

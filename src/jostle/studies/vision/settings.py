@@ -1,6 +1,6 @@
 """What a study of image networks can choose: networks, data, training and noise."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -8,6 +8,8 @@ from jostle.studies.settings import Settings
 
 Network = Mapping[str, Any]  # what network() returns: plain, so that settings can be written down
 Noise = Mapping[str, Any]  # what noise() returns
+
+SELF_MADE, OFFICIAL = "self-made", "CIFAR-10-C"  # where corrupted images come from
 
 
 def network(
@@ -38,6 +40,13 @@ def noise(std: float, tokens: str = "") -> dict[str, Any]:
     return {"std": std, "tokens": tokens}
 
 
+def corrupted(
+    names: Sequence[str], severities: Sequence[int] = (1, 2), images: int = 200, source: str = SELF_MADE
+) -> dict[str, Any]:
+    """Accuracy on corrupted images: which corruptions, how severe, of how many unseen images, made by whom."""
+    return {"names": list(names), "severities": list(severities), "images": images, "source": source}
+
+
 def at_variances(*variances: float) -> dict[str, dict[str, Any]]:
     """Noise of these variances in the study's own patches, by name."""
     return {f"variance {variance:g}": noise(variance**0.5) for variance in variances}
@@ -61,6 +70,8 @@ class Training(Settings):
         over_training: whether there are numbers on the way, or at the end only.
         milestones: training accuracies; where one is first reached, there is a number too.
         final: further measurements of the trained network by name, each made by ``noise``.
+        corrupted: accuracy on corrupted images on the way and, with five times as many images, at the end; made by
+            ``corrupted``, or empty for none.
     """
 
     networks: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -77,3 +88,4 @@ class Training(Settings):
     over_training: bool = True
     milestones: tuple[float, ...] = (0.9, 0.95, 0.97, 0.99)
     final: dict[str, dict[str, Any]] = field(default_factory=dict)
+    corrupted: dict[str, Any] = field(default_factory=dict)
