@@ -9,7 +9,7 @@ from jostle import data, measure, studies
 from jostle.results import Store
 from jostle.studies import Context, Verdict, is_below, over_seeds, vision
 from jostle.studies.study import Cell
-from jostle.studies.vision import following, networks
+from jostle.studies.vision import following, networks, questions
 
 
 @pytest.fixture(autouse=True)
@@ -75,7 +75,7 @@ def test_networks_of_one_seed_see_the_same_images_and_noise(study, tmp_path, mon
         seen.append((images.sum().item(), given["perturbation"].describe(), given["plan"], given["seed"]))
         return measure(model, images, **given)
 
-    monkeypatch.setattr(following, "measure", watched)
+    monkeypatch.setattr(questions, "measure", watched)
     settings = study.scales["smoke"]
     for name in settings.networks:
         study.measure(Cell.of(network=name, seed=7), settings, context(tmp_path / name))

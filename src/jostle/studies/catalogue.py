@@ -9,6 +9,7 @@ from jostle.studies.study import Study, check_declared
 MODULES: list[str] = [
     "jostle.studies.p2403_06925.proposition_3_1",
     "jostle.studies.p2403_06925.proposition_3_2",
+    "jostle.studies.p2403_06925.table_1",
     "jostle.studies.p2403_06925.figure_4",
     "jostle.studies.p2403_06925.figure_13",
     "jostle.studies.p2403_06925.figure_14",

@@ -70,10 +70,14 @@ _COMPARED = (
 )
 
 
-def _fashion(chosen: dict[str, dict[str, Any]], strengths: tuple[float, ...]) -> dict[str, dict[str, Any]]:
+def _fashion(
+    chosen: dict[str, dict[str, Any]], strengths: tuple[float, ...], max_epochs: int = 200
+) -> dict[str, dict[str, Any]]:
     """A transformer without penalty and with penalties, and the others without and, of two kinds, with one."""
     kinds = {
-        name: one | {"max_epochs": one["max_epochs"] or 200} for name, one in chosen.items() if name != "vit-small"
+        name: one | {"max_epochs": one["max_epochs"] or max_epochs}
+        for name, one in chosen.items()
+        if name != "vit-small"
     }
     transformers = dose_response.doses(chosen["vit-small"], strengths)
     named = {f"vit-small, {name}": one for name, one in transformers.items()}
@@ -121,7 +125,7 @@ class Correlations(_Correlations):
     version = 1
     scales = {
         "smoke": dose_response.smoke(
-            _fashion(fashion.tiny_networks("vit-small", "mlp-leaky-relu", "cnn"), (0.25, 0.5)),
+            _fashion(fashion.tiny_networks("vit-small", "mlp-leaky-relu", "cnn"), (0.5,), max_epochs=2),
             corrupted=corrupted(["shot_noise", "fog"], [2], images=10),
         ),
         "small": dose_response.small(
