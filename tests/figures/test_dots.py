@@ -39,3 +39,11 @@ def test_a_series_looks_the_same_in_every_row_and_is_named_once():
 def test_nothing_to_draw(rows):
     with pytest.raises(UsageError, match="dots needs at least one category"):
         dots(rows, x_label="sensitivity")
+
+
+def test_many_categories_share_a_line_each():
+    apart, together = dots(ROWS, x_label="sensitivity"), dots(ROWS, x_label="sensitivity", on_one_line=True)
+    first, second, third, fourth = (float(line.get_ydata()[0]) for line in together.axes[0].lines)
+    assert first == second < third == fourth
+    assert together.axes[0].get_yticks().tolist() == [first, third]
+    assert together.get_figheight() < apart.get_figheight()

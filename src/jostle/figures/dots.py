@@ -12,33 +12,36 @@ from jostle.figures.style import GRID, INK, WIDTH, label, looks, styled, wrapped
 _ROW, _STEP = 0.32, 0.2  # inches of a category, and of each series in it
 
 
-def dots(categories: Mapping[str, Sequence[Series]], *, x_label: str) -> Figure:
+def dots(categories: Mapping[str, Sequence[Series]], *, x_label: str, on_one_line: bool = False) -> Figure:
     """A row for each category; in it a point with its whisker for each series, named by colour and marker.
 
     Arguments:
         categories: from top to bottom; each series has one point, whose value is its ``y``.
         x_label: with units.
+        on_one_line: the points of a category share a line, for many categories; otherwise each has its own.
     """
     if not categories or not all(categories.values()):
         raise UsageError("dots needs at least one category with at least one series")
     by_name = looks(one.name for series in categories.values() for one in series)
+    step = 0.0 if on_one_line else _STEP
     with styled():
-        height = sum(_ROW + _STEP * len(series) for series in categories.values())
+        height = sum(_ROW + step * len(series) for series in categories.values())
         figure = Figure(figsize=(WIDTH, height + 1.0), layout="constrained")
         axes = figure.add_subplot()
         top, middles = 0.0, []
         for series in categories.values():
             for place, one in enumerate(series):
-                y, look = top + _ROW / 2 + _STEP * (place + 0.5), by_name[one.name]
+                y, look = top + _ROW / 2 + step * (place + 0.5), by_name[one.name]
                 if one.low is not None and one.high is not None:
                     axes.hlines([y], one.low, one.high, color=look.color, linewidth=1.6)
                 name = one.name if top == 0 else None
                 axes.plot(one.y, [y], color=look.color, marker=look.marker, markersize=6, linestyle="none", label=name)
-            middles.append(top + (_ROW + _STEP * len(series)) / 2)
-            top += _ROW + _STEP * len(series)
+            middles.append(top + (_ROW + step * len(series)) / 2)
+            top += _ROW + step * len(series)
         axes.set_yticks(middles, [wrapped(name, 26) for name in categories], linespacing=1.15)
         axes.set_ylim(top, 0)
-        axes.set_xlim(left=min(0.0, axes.get_xlim()[0]))
+        if not on_one_line:
+            axes.set_xlim(left=min(0.0, axes.get_xlim()[0]))
         axes.xaxis.set_major_formatter(PlainNumbers())
         axes.grid(visible=False, axis="y")
         axes.grid(color=GRID, axis="x")
