@@ -221,6 +221,21 @@ def test_records_of_another_version_or_other_settings_are_not_mixed(tmp_path, mo
         toy(tmp_path)
 
 
+def test_records_stay_valid_when_a_study_can_choose_more(tmp_path, monkeypatch):
+    @dataclasses.dataclass(frozen=True, kw_only=True)
+    class More(ToySettings):
+        also: tuple[str, ...] = ()
+
+    first = toy(tmp_path)
+    monkeypatch.setattr(Toy, "scales", {**Toy.scales, "small": More()})
+    again = toy(tmp_path)
+    assert again.folder == first.folder
+    assert [cell for cell, _ in again.records] == [cell for cell, _ in first.records]
+    monkeypatch.setattr(Toy, "scales", {**Toy.scales, "small": More(also=("x",))})
+    with pytest.raises(UsageError, match=r"now it is \{'also': \['x'\]\}"):
+        toy(tmp_path)
+
+
 def test_fresh_in_a_new_place_leaves_nothing_odd(tmp_path):
     assert [path.name for path in toy(tmp_path, fresh=True).folder.parent.iterdir()] == ["small"]
 

@@ -72,13 +72,20 @@ def open_store(folder: Path, identity: Identity, about: Mapping[str, Any]) -> St
         store.append("study", {**mine, **about})
     theirs = store["study"]
     for key, value in mine.items():
-        if theirs.get(key) != value:
+        if _saying(theirs.get(key)) != _saying(value):
             was, now = _differing(theirs.get(key), value)
             raise UsageError(
                 f"folder {folder} holds records with {key} {was}, now it is {now}; "
                 "--fresh puts them aside and starts anew, or give another --out"
             )
     return store
+
+
+def _saying(value: Any) -> Any:
+    """Settings without the empty ones, so that records stay valid when a study can choose more than it could."""
+    if not isinstance(value, dict):
+        return value
+    return {name: one for name, one in value.items() if one not in (None, "", [], {})}
 
 
 def _differing(was: Any, now: Any) -> tuple[Any, Any]:
