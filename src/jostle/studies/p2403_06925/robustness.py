@@ -15,7 +15,7 @@ SELF_MADE = (
     "At smoke and small scale the corrupted images are self-made after the definitions of Hendrycks and Dietterich "
     "(2019); they are not the published files of CIFAR-10-C, which paper scale reads."
 )
-SMALL_SCALE = cifar.SMALL_SCALE.replace("3,000 training images", "2,000 training images")
+SMALL_SCALE = cifar.SMALL_SCALE.replace("3,000 training images", "1,500 training images")
 
 _SMALL = ("resnet-18", "convmixer", "vit-small", "vit-simple")
 
@@ -27,7 +27,7 @@ def smoke(networks: dict[str, dict[str, Any]], **changes: Any) -> Training:
 
 def small(networks: dict[str, dict[str, Any]], **changes: Any) -> Training:
     """Settings of small scale, with fewer images than elsewhere: there are more networks, and slower ones."""
-    return cifar.small(networks, limit=2_000, corrupted=corrupted(CORRUPTIONS), **changes)
+    return cifar.small(networks, limit=1_500, corrupted=corrupted(CORRUPTIONS, images=120), **changes)
 
 
 def paper(networks: dict[str, dict[str, Any]], **changes: Any) -> Training:

@@ -53,13 +53,13 @@ class Table2(TrainingStudy):
     scales = {
         "smoke": cifar.smoke(_both(cifar.tiny_networks(_PLAIN)[_PLAIN]), over_training=False),
         "small": cifar.small(
-            _both(_with_dropout(cifar.small_networks(_PLAIN)[_PLAIN])), limit=1_500, over_training=False
+            _both(_with_dropout(cifar.small_networks(_PLAIN)[_PLAIN])), limit=1_000, over_training=False
         ),
         "paper": cifar.paper(_both(cifar.paper_networks(_PLAIN)[_PLAIN]), over_training=False),
     }
     deviations = (
         cifar.MATCHED,
-        "Small scale: 1,500 training images, batches of 50, a transformer of 4 layers with 4 heads of 16 numbers and "
+        "Small scale: 1,000 training images, batches of 50, a transformer of 4 layers with 4 heads of 16 numbers and "
         "the paper's dropout.",
         f"{_DRAWS} draws of weights instead of 5, on at most {_IMAGES} training images.",
         "The paper says noise of std 0.005 and defines ShOp for one output; its code has std 0.05, sums over ten "
