@@ -7,7 +7,7 @@ import pytest
 
 from jostle.errors import UsageError
 from jostle.figures import Series, curves, svg
-from jostle.report import Cell, Page, Section, Table, render, write
+from jostle.report import Cell, Page, Passage, Section, Table, Token, render, write
 
 EVIL = "<script>alert('x')</script><img src=x onerror=\"alert(1)\">"
 VOID = {"meta", "link", "img", "br", "hr", "input"}
@@ -173,3 +173,28 @@ def test_a_page_that_cannot_be_rendered_leaves_the_old_file(tmp_path):
         write(Page("T", "", [], data={"a": object()}), path)
     assert path.read_text(encoding="utf-8") == "old"
     assert [found.name for found in tmp_path.iterdir()] == ["page.html"]
+
+
+def passages(*tokens: Token) -> Tree:
+    return Tree(render(Page("t", "", [Section("s", passages=[Passage(tokens, "label")])])))
+
+
+def test_tokens_are_shaded_by_their_share_and_say_it():
+    tree = passages(Token("<s>"), Token(" not", 0.42), Token(" good", 0.001), Token(" at", 0.0, "0 of 9"))
+    marks = tree.find("mark")
+    assert [(mark["style"], mark["title"]) for mark in marks] == [("--share: 42", "42 %"), ("--share: 1", "1 %")]
+    assert [span["title"] for span in tree.find("span")] == ["0 of 9"]
+    assert "<s> not good at" in "".join(tree.texts)
+
+
+def test_the_text_of_a_passage_is_only_text():
+    clean, evil = passages(Token("a", 0.5, "b")), passages(Token(EVIL, 0.5, EVIL), Token(EVIL), Token(EVIL, 0.0))
+    assert len(evil.find("script")) == len(clean.find("script"))
+    assert evil.find("img") == []
+    assert "".join(evil.texts).count(EVIL) == 3
+
+
+@pytest.mark.parametrize("share", [-0.1, 1.5, float("nan")])
+def test_a_share_is_a_share(share):
+    with pytest.raises(UsageError, match="from 0 to 1"):
+        Token("a", share)

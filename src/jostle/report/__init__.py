@@ -5,7 +5,7 @@
 """
 
 from jostle.report.embedding import recover
-from jostle.report.page import Cell, Page, Section, Table
+from jostle.report.page import Cell, Page, Passage, Section, Table, Token
 from jostle.report.rendering import render, write
 
-__all__ = ["Cell", "Page", "Section", "Table", "recover", "render", "write"]
+__all__ = ["Cell", "Page", "Passage", "Section", "Table", "Token", "recover", "render", "write"]

@@ -68,8 +68,51 @@ class Table:
 
 
 @dataclass(frozen=True)
+class Token:
+    """A piece of a passage and how much it is shaded.
+
+    Arguments:
+        text: as it stands in the passage, with the spaces around it.
+        share: from 0, no shade, to 1, the darkest; None for what was not measured.
+        hint: what a reader sees who points at it; by default the share in percent.
+    """
+
+    text: str
+    share: float | None = None
+    hint: str = ""
+
+    def __post_init__(self) -> None:
+        if self.share is not None and not 0 <= self.share <= 1:
+            raise UsageError(f"share={self.share!r} of the token {self.text!r} must be from 0 to 1, or None")
+
+    @property
+    def percent(self) -> int:
+        """The share in whole percent; what is more than 0 is at least 1."""
+        share = self.share or 0.0
+        return max(round(100 * share), 1 if share > 0 else 0)
+
+    @property
+    def said(self) -> str:
+        """``hint``, or the share in percent, or nothing."""
+        return self.hint or ("" if self.share is None else f"{self.percent} %")
+
+
+@dataclass(frozen=True)
+class Passage:
+    """A text whose tokens are shaded, e.g. by how often jostling each of them flips the prediction.
+
+    Arguments:
+        tokens: in order; their texts together are the text.
+        label: what stands above it, e.g. prediction and truth.
+    """
+
+    tokens: Sequence[Token]
+    label: str = ""
+
+
+@dataclass(frozen=True)
 class Section:
-    """One part of a page: paragraphs, then a figure, then a table, then notes; all but the title may be missing.
+    """One part of a page: paragraphs, figure, passages, table, notes, in this order; all but the title may be missing.
 
     Arguments:
         title: the heading.
@@ -79,6 +122,7 @@ class Section:
         table: a table.
         notes: remarks and warnings, set apart.
         alt: what the figure shows, for people who cannot see it; by default title and caption.
+        passages: texts with shaded tokens.
     """
 
     title: str
@@ -88,6 +132,7 @@ class Section:
     table: Table | None = None
     notes: Sequence[str] = ()
     alt: str = ""
+    passages: Sequence[Passage] = ()
 
     def __post_init__(self) -> None:
         for name in ("text", "notes"):
