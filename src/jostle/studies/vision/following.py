@@ -6,7 +6,7 @@ from typing import Any
 
 from torch import nn
 
-from jostle import data, models
+from jostle import models
 from jostle.data import Dataset
 from jostle.errors import FailureError
 from jostle.lowering import NoiseAugmentation, SensitivityPenalty
@@ -16,7 +16,6 @@ from jostle.studies.study import Context
 from jostle.studies.vision import networks
 from jostle.studies.vision.questions import Question, accuracy_on_corrupted, sensitivity
 from jostle.studies.vision.settings import Network, Noise, Training, noise
-from jostle.tokens import Patches
 from jostle.training import Epoch, History, evaluate, fit
 
 MEASURED_AFTER = frozenset(
@@ -35,9 +34,9 @@ def follow(chosen: Network, settings: Training, seed: int, context: Context, fur
     and the same noise. Network and measurements are kept in ``context.networks``, so that a killed cell goes on where
     it was and another study finds what it needs. What ``further`` finds about the trained network joins the record.
     """
-    images = load(settings, "train", context)
+    images = settings.load("train", context.data)
     made = networks.recipe(chosen, settings, images, seed, context.device)
-    unseen = load(settings, "test", context)
+    unseen = settings.load("test", context.data)
     with networks.kept(context.networks or context.folder, made) as place:
         following = _Following(chosen, settings, (images, unseen), seed, context, place)
         model, history = following.train()
@@ -57,15 +56,6 @@ def follow(chosen: Network, settings: Training, seed: int, context: Context, fur
         **({"corrupted": epochs[-1]["corrupted"]} if settings.corrupted else {}),
         **(further(model, images, unseen) if further else {}),
     }
-
-
-def load(settings: Training, split: str, context: Context) -> Dataset:
-    """The training images, which are also those that are jostled, or the unseen ones."""
-    limit = settings.limit if split == "train" else settings.test_limit
-    images = data.load(settings.dataset, split, limit, folder=context.data, progress=False)
-    if not settings.relabel:
-        return images
-    return images.relabelled(list(settings.relabel), f"{settings.dataset}, relabelled")
 
 
 class _Following:
@@ -179,7 +169,7 @@ def _lowering(chosen: Network, settings: Training) -> dict[str, Any]:
     """What lowers sensitivity while the network is trained, as ``fit`` takes it."""
     terms: dict[str, Any] = {}
     if "penalty" in chosen:
-        terms["penalty"] = SensitivityPenalty(tokens=Patches(settings.patch), mix=True, **chosen["penalty"])
+        terms["penalty"] = SensitivityPenalty(tokens=settings.tokens, mix=True, **chosen["penalty"])
     if "augment" in chosen:
         terms["augment"] = NoiseAugmentation(**chosen["augment"])
     return terms

@@ -14,7 +14,6 @@ from jostle.results import Record
 from jostle.sampling import Until
 from jostle.studies.study import Context
 from jostle.studies.vision.settings import OFFICIAL, Noise, Training
-from jostle.tokens import Patches
 from jostle.training import evaluate
 
 
@@ -27,20 +26,23 @@ class Question(NamedTuple):
 
 def sensitivity(when: str, wanted: Noise, passes: int, settings: Training, images: Dataset, seed: int) -> Question:
     """Sensitivity to Gaussian noise in one token of the training images: paper 1 (2403.06925), section 5."""
+    tokens = wanted["tokens"] or settings.tokens
 
     def ask(model: nn.Module) -> Record:
         m = measure(
             model,
             images.inputs,
-            tokens=wanted["tokens"] or Patches(settings.patch),
+            tokens=tokens,
             perturbation=GaussianNoise(wanted["std"]),
             plan=Until(relative=0.05, max_passes=passes),
             seed=seed,
         )
         return {"value": m.value, "low": m.low, "high": m.high, "level": m.settings.level, "passes": m.passes}
 
-    tokens = wanted["tokens"] or f"patches of {settings.patch}"
-    return Question(f"{when}, {tokens}, std {wanted['std']!r}, {passes} passes", ask)
+    return Question(
+        f"{when}, {tokens if isinstance(tokens, str) else tokens.describe()}, std {wanted['std']!r}, {passes} passes",
+        ask,
+    )
 
 
 def accuracy_on_corrupted(

@@ -2,9 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
+from jostle import data
+from jostle.data import Dataset
 from jostle.studies.settings import Settings
+from jostle.tokens import Patches, TokenView
 
 Network = Mapping[str, Any]  # what network() returns: plain, so that settings can be written down
 Noise = Mapping[str, Any]  # what noise() returns
@@ -89,3 +93,16 @@ class Training(Settings):
     milestones: tuple[float, ...] = (0.9, 0.95, 0.97, 0.99)
     final: dict[str, dict[str, Any]] = field(default_factory=dict)
     corrupted: dict[str, Any] = field(default_factory=dict)
+
+    def load(self, split: str, folder: Path | None) -> Dataset:
+        """The training inputs, which are also those that are jostled, or the unseen ones."""
+        limit = self.limit if split == "train" else self.test_limit
+        images = data.load(self.dataset, split, limit, folder=folder, progress=False)
+        if not self.relabel:
+            return images
+        return images.relabelled(list(self.relabel), f"{self.dataset}, relabelled")
+
+    @property
+    def tokens(self) -> TokenView:
+        """What a token is, where a measurement does not say."""
+        return Patches(self.patch)
