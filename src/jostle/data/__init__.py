@@ -1,13 +1,15 @@
 """Labelled inputs by name: one file per dataset, and ``load`` to get one.
 
-Here: finding, downloading, checking and reading files, and splitting them. Not here: what a token of an input is
-(``jostle.tokens``). Left on the line: ``jostle.files`` and ``jostle.progress``; right: ``jostle.models``. To add a
-dataset, put ``register`` on a function from a split to a ``Dataset``, as ``mnist_5000.py`` does, or, if it comes as
-official files, imitate ``mnist.py``; then add its module to the list below.
+Here: finding, downloading, checking and reading files, splitting them, and turning texts into token ids. Not here: what
+a token of an input is (``jostle.tokens``). Left on the line: ``jostle.files`` and ``jostle.progress``; right:
+``jostle.models``. To add a dataset, put ``register`` on a function from a split to a ``Dataset``, as ``mnist_5000.py``
+does, or, if it comes as official files, imitate ``mnist.py``; for texts put ``register_text`` on a function to a
+``TextDataset``, as ``movie_reviews.py`` does, or imitate ``mrpc.py``; then add its module to the list below.
 """
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Literal, overload
 
 from jostle.data.dataset import SPLITS, Dataset
 from jostle.data.downloads import download as download_files
@@ -15,18 +17,104 @@ from jostle.data.inventory import DatasetState, describe
 from jostle.data.official import FileDataset, FoundFiles
 from jostle.data.places import absent, cache_folder, locate, places
 from jostle.data.selection import check_limit, check_seed, choose
+from jostle.data.text_batches import LengthOrder, length_order
+from jostle.data.text_dataset import TextDataset
+from jostle.data.text_encoding import encode, encode_mapping
+from jostle.data.text_files import TextFileDataset
+from jostle.data.text_tokenizer import TextTokenizer, load_tokenizer
+from jostle.data.text_vocabulary import train_tokenizer
 from jostle.errors import FailureError, UsageError
 from jostle.progress import Progress
 from jostle.registry import Registry, unknown_name
 
-__all__ = ["DATASETS", "Dataset", "FileDataset", "fetch", "load", "names", "register", "status"]
+__all__ = [
+    "DATASETS",
+    "TEXT_DATASETS",
+    "Dataset",
+    "FileDataset",
+    "LengthOrder",
+    "TextDataset",
+    "TextFileDataset",
+    "TextTokenizer",
+    "encode",
+    "encode_mapping",
+    "fetch",
+    "length_order",
+    "load",
+    "load_tokenizer",
+    "names",
+    "register",
+    "register_text",
+    "source_of",
+    "status",
+    "train_tokenizer",
+]
 
 _MODULES = ["mnist_5000", "mnist", "fashion_mnist", "cifar_10", "svhn"]
 DATASETS = Registry[Callable[[str], Dataset] | FileDataset](
     "dataset", modules=[f"jostle.data.{module}" for module in _MODULES]
 )
-names = DATASETS.names
 register = DATASETS.register
+
+_TEXT_MODULES = ["mrpc", "qqp", "imdb", "movie_reviews"]
+TEXT_DATASETS = Registry[Callable[[str], TextDataset] | TextFileDataset](
+    "dataset of texts", modules=[f"jostle.data.{module}" for module in _TEXT_MODULES]
+)
+register_text = TEXT_DATASETS.register
+TextName = Literal["imdb", "movie-reviews", "mrpc", "qqp"]  # for type checkers, which cannot ask the registry
+KINDS = ("image", "text", "all")
+
+
+def names(kind: str = "image") -> list[str]:
+    """The names of datasets, sorted.
+
+    >>> names("text")
+    ['imdb', 'movie-reviews', 'mrpc', 'qqp']
+
+    Arguments:
+        kind: ``image``, ``text`` or ``all``.
+    """
+    if kind not in KINDS:
+        raise unknown_name("kind of dataset", str(kind), KINDS)
+    images = DATASETS.names() if kind != "text" else []
+    return images + (TEXT_DATASETS.names() if kind != "image" else [])
+
+
+def source_of(name: str) -> Callable[[str], Dataset] | Callable[[str], TextDataset] | FileDataset:
+    """What reads the dataset called ``name``, of images or of texts; an unknown name answers with near matches."""
+    if name not in names("all"):
+        raise unknown_name("dataset", name, names("all"))
+    return DATASETS.get(name) if name in DATASETS.names() else TEXT_DATASETS.get(name)
+
+
+@overload
+def load(  # type: ignore[overload-overlap]
+    name: TextName,
+    split: str = "train",
+    limit: int | None = None,
+    *,
+    seed: int | None = None,
+    balanced: bool = False,
+    folder: str | Path | None = None,
+    check: bool = True,
+    download: bool = True,
+    progress: Progress = True,
+) -> TextDataset: ...
+
+
+@overload
+def load(
+    name: str,
+    split: str = "train",
+    limit: int | None = None,
+    *,
+    seed: int | None = None,
+    balanced: bool = False,
+    folder: str | Path | None = None,
+    check: bool = True,
+    download: bool = True,
+    progress: Progress = True,
+) -> Dataset: ...
 
 
 def load(
@@ -40,8 +128,8 @@ def load(
     check: bool = True,
     download: bool = True,
     progress: Progress = True,
-) -> Dataset:
-    """The dataset called ``name``.
+) -> Dataset | TextDataset:
+    """The dataset called ``name``: a ``Dataset`` of images, or a ``TextDataset``.
 
     Files are looked for in ``folder``, in the folder named by the environment variable ``JOSTLE_DATA`` and in the
     user's cache, each time in a folder of the dataset's own (``mnist``, ``fashion_mnist``, ``cifar10``, ``svhn``) and
@@ -52,7 +140,8 @@ def load(
     (100, (100, 1, 28, 28), 10)
 
     Arguments:
-        name: one of ``names()``, or ``images:DIR`` for a folder of images of your own, see ``image_folder``.
+        name: one of ``names("all")``, or of your own ``images:DIR``, a folder of images, see ``image_folder``, or
+            ``csv:FILE``, labelled texts, see ``text_csv``.
         split: ``train`` or ``test``.
         limit: keep so many examples: the first of the files, which are in a mixed order, if nothing else is said.
         seed: take them in a shuffled order; the same seed gives the same examples, a larger limit more of them.
@@ -66,7 +155,12 @@ def load(
         from jostle.data.image_folder import open_images  # here, because Pillow is needed for nothing else
 
         return open_images(name, split, limit, seed=seed, balanced=balanced).dataset()
-    source = DATASETS.get(name)
+    if name.startswith("csv:"):
+        from jostle.data.text_csv import open_csv
+
+        check_limit(limit)
+        return open_csv(name, split).subset(limit, seed=seed, balanced=balanced)
+    source = source_of(name)
     if split not in SPLITS:
         raise unknown_name("split", str(split), SPLITS)
     check_limit(limit)
@@ -74,6 +168,9 @@ def load(
     if not isinstance(source, FileDataset):
         dataset = source(split)
         return dataset.subset(limit, seed=seed, balanced=balanced)
+    if isinstance(source, TextFileDataset):
+        texts = _texts(source, split, folder, check, download, progress)
+        return texts.subset(limit, seed=seed, balanced=balanced)
     found = _found(source, split, folder, check, download, progress)
     examples = source.read(split, found)
     called = f"{split} examples of {name!r}"
@@ -87,22 +184,46 @@ def fetch(name: str, folder: str | Path | None = None, progress: Progress = True
     Files that are there already, with the published checksum, are left alone.
 
     Arguments:
-        name: one of ``names()``. A dataset that comes with a Python package has no folder; if the package is not
+        name: one of ``names("all")``. A dataset that comes with a Python package has no folder; if the package is not
             installed, the error says which.
         folder: put them in a folder of their own in this one, instead of the cache.
         progress: as in ``load``.
     """
-    source = DATASETS.get(name)
+    source = source_of(name)
     if not isinstance(source, FileDataset):
         source("test")
         return None, []
     target = (cache_folder() if folder is None else Path(folder).expanduser()) / source.folders[0]
-    return target, download_files(source, [file.name for file in source.files], target, progress)
+    needed = [file.name for file in source.files]
+    if isinstance(source, TextFileDataset):
+        needed = [name for name in needed if source.problem(target / name)]
+        if needed and source.package is not None:
+            source.read_package("test")
+            return None, []
+        if needed and not source.is_downloadable:
+            raise UsageError(
+                f"dataset {name!r} cannot be downloaded by jostle; put {', '.join(needed)} in {target}: {source.origin}"
+            )
+    return target, download_files(source, needed, target, progress)
 
 
-def status(folder: str | Path | None = None) -> list[DatasetState]:
-    """What is there of every dataset: where, which files, and whether they are as published."""
-    return [describe(name, DATASETS.get(name), folder) for name in names()]
+def status(folder: str | Path | None = None, kind: str = "image") -> list[DatasetState]:
+    """What is there of every dataset: where, which files, and whether they are as published.
+
+    Arguments:
+        folder: where to look first.
+        kind: of which datasets, as in ``names``.
+    """
+    return [describe(name, source_of(name), folder) for name in names(kind)]
+
+
+def _texts(
+    source: TextFileDataset, split: str, folder: str | Path | None, check: bool, download: bool, progress: Progress
+) -> TextDataset:
+    """A whole split, from files or, where there are none, from a package that holds the same texts."""
+    if source.package is not None and locate(source, split, places(folder), check) is None:
+        return source.read_package(split)
+    return source.read_texts(split, _found(source, split, folder, check, download, progress))
 
 
 def _found(
@@ -115,6 +236,8 @@ def _found(
         return found
     missing = absent(source, split, where)
     advice = f"put them in {where[0].path / source.folders[0]}, or run jostle data get {source.name} with a network"
+    if isinstance(source, TextFileDataset) and not source.is_downloadable:
+        raise UsageError(f"{missing}; put them in {where[0].path / source.folders[0]}: {source.origin}")
     if not download:
         raise UsageError(f"{missing}; {advice}")
     target = cache_folder() / source.folders[0]

@@ -9,7 +9,11 @@ from jostle.data.checksums import difference
 from jostle.data.dataset import SPLITS, Dataset
 from jostle.data.official import FileDataset, FoundFiles
 from jostle.data.places import Place, candidates, locate, places
+from jostle.data.text_dataset import TextDataset
+from jostle.data.text_files import TextFileDataset
 from jostle.errors import UsageError
+
+Source = FileDataset | Callable[[str], Dataset] | Callable[[str], TextDataset]
 
 
 @dataclass(frozen=True)
@@ -46,22 +50,32 @@ class DatasetState:
         return asdict(self) | {"files": [asdict(file) for file in self.files]}
 
 
-def describe(name: str, source: FileDataset | Callable[[str], Dataset], folder: str | Path | None) -> DatasetState:
+def describe(name: str, source: Source, folder: str | Path | None) -> DatasetState:
     """The state of the dataset registered as ``name``, with files looked for as ``jostle.data.load`` does."""
-    if isinstance(source, FileDataset):
-        return _of_files(source, places(folder))
+    if not isinstance(source, FileDataset):
+        return _of_package(name, source, "")
+    found = _of_files(source, places(folder))
+    if found.state == "missing" and isinstance(source, TextFileDataset) and source.package is not None:
+        return _of_package(name, source.read_package, source.licence)
+    return found
+
+
+def _of_package(name: str, read: Callable[[str], Dataset] | Callable[[str], TextDataset], licence: str) -> DatasetState:
     try:
-        source("test")
+        read("test")
     except UsageError as error:
-        return DatasetState(name, None, (), "", "missing", str(error))
-    return DatasetState(name, None, (), "", "ok", "comes with a Python package; no files to get")
+        return DatasetState(name, None, (), licence, "missing", str(error))
+    return DatasetState(name, None, (), licence, "ok", "comes with a Python package; no files to get")
 
 
 def _of_files(dataset: FileDataset, where: list[Place]) -> DatasetState:
     found = _best(dataset, where)
     if found is None:
         missing = tuple(FileState(file.name, "missing") for file in dataset.files)
-        return DatasetState(dataset.name, None, missing, dataset.licence, "missing", f"jostle data get {dataset.name}")
+        note = f"jostle data get {dataset.name}"
+        if isinstance(dataset, TextFileDataset) and not dataset.is_downloadable:
+            note = f"by hand: {dataset.origin}"
+        return DatasetState(dataset.name, None, missing, dataset.licence, "missing", note)
     files = tuple(_of_file(dataset, file.name, found) for file in dataset.files)
     states = {file.state for file in files}
     state = "wrong" if "wrong" in states else "partial" if "missing" in states else "ok"
@@ -78,6 +92,9 @@ def _best(dataset: FileDataset, where: list[Place]) -> FoundFiles | None:
 def _of_file(dataset: FileDataset, name: str, found: FoundFiles) -> FileState:
     if name not in found.names:
         return FileState(name, "missing")
-    file = dataset.file(name)
-    problem = difference(found.folder / name, file.size, file.sha256)
+    file, path = dataset.file(name), found.folder / name
+    if isinstance(dataset, TextFileDataset):  # several copies of a file of texts may be right
+        problem = dataset.problem(path)
+    else:
+        problem = difference(path, file.size, file.sha256)
     return FileState(name, "wrong" if problem else "ok", problem)

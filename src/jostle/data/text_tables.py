@@ -1,0 +1,123 @@
+"""Rows of files of texts, read by the letter: comma- or tab-separated, packed by gzip or not, UTF-8.
+
+Two ways to treat a quotation mark: in ``quoted`` files it wraps a field that may hold separators and line ends (RFC
+4180, what spreadsheets and pandas write); elsewhere it is a character like any other, as in the tab-separated files of
+MRPC and Quora, which a reader of quoted files would garble.
+"""
+
+import csv
+import gzip
+import io
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jostle.errors import UsageError
+
+
+@dataclass(frozen=True, eq=False)
+class LabelledRows:
+    """Texts and labels of a file, and how many rows were left out.
+
+    Arguments:
+        texts: for each row kept, a tuple of its texts.
+        labels: # (rows,) of int64.
+        note: what was left out or replaced, in words; empty if nothing was.
+    """
+
+    texts: tuple[tuple[str, ...], ...]
+    labels: NDArray[np.int64]
+    note: str = ""
+
+
+def read_bytes(path: Path) -> bytes:
+    """The contents of a file, unpacked if its name ends in .gz."""
+    try:
+        raw = path.read_bytes()
+        return gzip.decompress(raw) if path.suffix == ".gz" else raw
+    except FileNotFoundError:
+        raise UsageError(f"{path} does not exist; give the path of a .csv or .tsv file, packed (.gz) or not") from None
+    except EOFError:
+        raise UsageError(f"{path} is cut short: its gzip stream has no end; get it again") from None
+    except (gzip.BadGzipFile, zlib.error) as error:
+        raise UsageError(f"{path} is damaged or no gzip file ({error})") from None
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror or error}") from None
+
+
+def decoded(raw: bytes, path: Path) -> str:
+    """The text of a file in UTF-8, without its byte order mark."""
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = error.object[: error.start].count(b"\n") + 1
+        found = f"byte 0x{error.object[error.start]:02x}"
+        raise UsageError(f"{path} line {line} is not UTF-8 ({found}); save the file as UTF-8") from None
+
+
+def cells(text: str, delimiter: str, quoted: bool, path: Path) -> Iterator[list[str]]:
+    """The rows of a file; blank lines are left out.
+
+    Arguments:
+        text: the whole file.
+        delimiter: what separates columns.
+        quoted: whether a quotation mark wraps a field.
+        path: where it came from, for error messages.
+    """
+    lines = io.StringIO(text, newline="")
+    # Not the default limit of 131,072 characters, which a long document exceeds. The limit is of the whole process, so
+    # it is put back.
+    before, row = csv.field_size_limit(max(len(text), 1)), 0
+    try:
+        # A quotation mark that is a character like any other: for csv, none that it knows.
+        for found in csv.reader(lines, delimiter=delimiter, quotechar='"' if quoted else None, strict=True):
+            if found:
+                yield found
+                row += 1
+    except csv.Error as error:
+        where = "the header" if row == 0 else f"row {row}"
+        raise UsageError(f"{path} {where} cannot be read ({error}); is a quotation mark not closed?") from None
+    finally:
+        csv.field_size_limit(before)
+
+
+def read_pairs(path: Path, columns: int, texts: tuple[int, ...], header: tuple[str, ...] = ()) -> LabelledRows:
+    """Pairs with a label 0 or 1 from a tab-separated file without quoting.
+
+    A row with another number of columns or another label is left out and counted; bytes that are not UTF-8 become
+    U+FFFD, and such rows are counted too. Nothing but a line feed ends a row: other line ends occur inside texts.
+
+    Arguments:
+        path: the file.
+        columns: how many a row has; the first is the label.
+        texts: which of them are the texts, counted from 0.
+        header: the names in the first line; empty if there is none.
+    """
+    lines = read_bytes(path).decode("utf-8-sig", errors="replace").split("\n")
+    rows = [line.removesuffix("\r") for line in lines]
+    if header:
+        found = tuple(rows.pop(0).split("\t"))
+        if found != header:
+            raise UsageError(f"{path} row 0 reads {found[:6]}; expected the columns {', '.join(header)}")
+    kept = [cut for row in rows if len(cut := row.split("\t")) == columns and cut[0] in ("0", "1")]
+    written = sum(bool(row) for row in rows)
+    if not kept:
+        raise UsageError(
+            f"{path} holds no row as expected: {columns} columns with tabs between them, of which the first is the "
+            f"label 0 or 1 (rows: {written:,})"
+        )
+    replaced = sum(any("\ufffd" in cut[column] for column in texts) for cut in kept)
+    bad = written - len(kept)
+    notes = [
+        f"{bad:,} of {written:,} rows left out: not {columns} columns with a label 0 or 1" if bad else "",
+        f"{replaced:,} of {len(kept):,} rows hold characters that are not UTF-8, replaced by U+FFFD"
+        if replaced
+        else "",
+    ]
+    pairs = tuple(tuple(cut[column] for column in texts) for cut in kept)
+    labels = np.array([int(cut[0]) for cut in kept], dtype=np.int64)
+    return LabelledRows(pairs, labels, "; ".join(filter(None, notes)))
