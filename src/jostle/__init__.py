@@ -46,6 +46,7 @@ _PACKAGES = [
     "responses",
     "sampling",
     "studies",
+    "synthetic",
     "tokens",
     "training",
 ]
@@ -80,6 +81,7 @@ if TYPE_CHECKING:
     from jostle import responses as responses
     from jostle import sampling as sampling
     from jostle import studies as studies
+    from jostle import synthetic as synthetic
     from jostle import tokens as tokens
     from jostle import training as training
     from jostle.errors import FailureError as FailureError

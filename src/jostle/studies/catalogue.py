@@ -10,6 +10,7 @@ MODULES: list[str] = [
     "jostle.studies.p2403_06925.proposition_3_1",
     "jostle.studies.p2403_06925.proposition_3_2",
     "jostle.studies.p2403_06925.table_1",
+    "jostle.studies.p2403_06925.figure_3",
     "jostle.studies.p2403_06925.figure_4",
     "jostle.studies.p2403_06925.figure_13",
     "jostle.studies.p2403_06925.figure_14",

@@ -21,7 +21,7 @@ from jostle.tokens import Coordinates
 
 GROUPS = ("sparse", "frequent")
 _ROUNDING = 0.00005  # of four printed digits
-_LARGEST = 1000  # vocabulary in which the printed digits are looked for
+_LARGEST = 300  # vocabulary in which the printed digits are looked for
 
 
 @dataclass(frozen=True)
@@ -132,11 +132,11 @@ class Table1(Study[Choices]):
     def figures(self, records: Records[Choices]) -> list[Drawing]:
         rows = {}
         for name in COLUMNS:
-            record = records.where(column=name).column("sparse")[0], records.where(column=name).column("frequent")[0]
+            found = {group: records.where(column=name).column(group)[0] for group in GROUPS}
             rows[f"({name})"] = [
-                Series(f"{group} tokens only, {source}", [0.0], [values[key]])
-                for group, values in zip(GROUPS, record, strict=True)
-                for source, key in (("computed", "closed_form"), ("printed", "printed"))
+                Series(f"{group}{ending}", [0.0], [found[group][key]])
+                for group in GROUPS
+                for ending, key in (("", "closed_form"), (", printed", "printed"))
             ]
         return [
             Drawing(
@@ -163,7 +163,7 @@ class Table1(Study[Choices]):
             beyond(_digits(records, name, group)) for name in COLUMNS if name not in _printed() for group in GROUPS
         ]
         others = [name for name in CONVENTIONS if name != USUAL and _fits_all(records, name)]
-        statement = f"no other convention gives all possible columns, each row at one M up to {_LARGEST:,}"
+        statement = f"no other convention gives all possible columns, each row at one M up to {_LARGEST}"
         found.append(beyond(holds_for_all(statement, len(others), len(CONVENTIONS) - 1)))
         return found
 
@@ -209,5 +209,6 @@ def _digits(records: Records[Choices], name: str, group: str) -> Expectation:
     """That a number of the table has the digits that are printed."""
     column, values = COLUMNS[name], records.where(column=name).column(group)[0]
     table = "Tables 1 and 3" if column.in_table_1 else "Table 3" if column.is_printed else "Table 3 with m = 33"
-    statement = f"{table}, ({name}), M = {column.task.vocabulary}: sensitivity with {group} tokens only"
+    size = f"M = {column.task.vocabulary}{', the least there can be' if name == IMPOSSIBLE else ''}"
+    statement = f"{table}, ({name}), {size}: sensitivity with {group} tokens only"
     return within(statement, exact(values["closed_form"]), values["printed"], _ROUNDING)
