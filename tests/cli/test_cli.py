@@ -160,7 +160,9 @@ def test_list_names_everything(capsys):
     assert code == 0
     assert set(found) == {
         "models",
+        "text-models",
         "datasets",
+        "text-datasets",
         "corruptions",
         "tokens",
         "perturbations",

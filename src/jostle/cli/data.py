@@ -33,7 +33,7 @@ def status(
     """
     from jostle.data import status as find
 
-    found = find(folder)
+    found = find(folder, "all")
     if as_json:
         print(json.dumps([dataset.to_dict() for dataset in found], indent=1))  # noqa: T201
         return
@@ -59,10 +59,10 @@ def get(
 
       jostle data get mnist fashion-mnist
     """
-    from jostle.data import DATASETS, fetch
+    from jostle.data import fetch, source_of
 
     for one in name:
-        DATASETS.get(one)  # an unknown name is said before any work
+        source_of(one)  # an unknown name is said before any work
     results = []
     for one in dict.fromkeys(name):
         where, downloaded = fetch(one, folder, progress=not quiet)

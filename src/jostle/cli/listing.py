@@ -11,7 +11,9 @@ from rich.table import Table
 
 Kind = Literal[
     "models",
+    "text-models",
     "datasets",
+    "text-datasets",
     "corruptions",
     "tokens",
     "perturbations",
@@ -51,7 +53,9 @@ def _registries() -> dict[str, Any]:
 
     return {
         "models": models.MODELS,
+        "text-models": models.TEXT_MODELS,
         "datasets": data.DATASETS,
+        "text-datasets": data.TEXT_DATASETS,
         "corruptions": corruptions.CORRUPTIONS,
         "tokens": tokens.VIEWS,
         "perturbations": perturbations.PERTURBATIONS,

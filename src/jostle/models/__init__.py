@@ -1,9 +1,11 @@
 """Networks by name: one file per architecture family, each written from its paper, and ``create`` to build one.
 
-Here: images in, logits out. Not here: training (``jostle.training``). Left on the line: ``jostle.data``; right:
-``jostle.tokens``. To add a model, imitate ``mlp.py``: a class whose sizes are keyword-only and have defaults, with
-``register`` on it, and its module in the list below. Every model here takes ``image_size``, ``channels`` and
-``classes``, and is ``classifier(features(images))``.
+Here: images or token ids in, logits out. Not here: training (``jostle.training``). Left on the line: ``jostle.data``;
+right: ``jostle.tokens``. To add a model, imitate ``mlp.py``: a class whose sizes are keyword-only and have defaults,
+with ``register`` on it, and its module in the list below. Every model of images takes ``image_size``, ``channels`` and
+``classes``, and is ``classifier(features(images))``. For a model of texts imitate ``text_bag.py``, with
+``register_text``: it takes ``vocabulary``, ``classes``, ``dim``, ``depth``, ``max_length`` and ``dropout``, and is
+``classifier(features(input_ids, attention_mask))``.
 """
 
 import inspect
@@ -15,19 +17,35 @@ from torch import nn
 
 from jostle.registry import Registry, unknown_name
 
-__all__ = ["MODELS", "create", "names", "register"]
+__all__ = ["MODELS", "TEXT_MODELS", "create", "names", "register", "register_text"]
 
 FAMILIES = ["vit", "vit_small", "resnet", "densenet", "convmixer", "convnext", "mlp", "mixer", "cnn", "ssm"]
+TEXT_FAMILIES = ["text_encoder", "text_decoder", "text_recurrent", "text_ssm", "text_bag"]
 MODELS = Registry[Callable[..., nn.Module]]("model", modules=[f"jostle.models.{family}" for family in FAMILIES])
-names = MODELS.names
+TEXT_MODELS = Registry[Callable[..., nn.Module]](
+    "text model", modules=[f"jostle.models.{family}" for family in TEXT_FAMILIES]
+)
+KINDS = {"image": MODELS, "text": TEXT_MODELS}
 register = MODELS.register
+register_text = TEXT_MODELS.register
+
+
+def names(kind: str = "image") -> list[str]:
+    """The names that ``create`` knows, sorted: of the models that read images, or with ``"text"`` token ids.
+
+    >>> names("text")
+    ['text-bag', 'text-decoder', 'text-encoder', 'text-gru', 'text-lstm', 'text-ssm']
+    """
+    if kind not in KINDS:
+        raise unknown_name("kind of model", str(kind), KINDS)
+    return KINDS[kind].names()
 
 
 def create(name: str, *, seed: int | None = None, **sizes: Any) -> nn.Module:
     """The model called ``name`` with fresh random weights; paper sizes unless told otherwise.
 
     Arguments:
-        name: one of ``names()``.
+        name: one of ``names()`` or of ``names("text")``.
         seed: makes the weights a function of name, sizes and this number, and leaves torch's own random state alone;
             without it they are drawn from torch's global generator.
         sizes: keyword arguments of that model, e.g. ``image_size``, ``channels``, ``classes``.
@@ -39,7 +57,7 @@ def create(name: str, *, seed: int | None = None, **sizes: Any) -> nn.Module:
     Traceback (most recent call last):
     jostle.errors.UsageError: unknown vit-simple argument 'depht'; did you mean depth?
     """
-    model_class = MODELS.get(name)
+    model_class = _class_of(name)
     known = inspect.signature(model_class).parameters
     for size in sizes:
         if size not in known:
@@ -49,6 +67,13 @@ def create(name: str, *, seed: int | None = None, **sizes: Any) -> nn.Module:
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)
         return _arranged(model_class(**sizes))
+
+
+def _class_of(name: str) -> Callable[..., nn.Module]:
+    for registry in KINDS.values():
+        if name in registry.names():
+            return registry.get(name)
+    raise unknown_name("model", name, [each for registry in KINDS.values() for each in registry.names()])
 
 
 def _arranged(model: nn.Module) -> nn.Module:

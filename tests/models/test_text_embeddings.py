@@ -1,0 +1,47 @@
+import torch
+
+from jostle.models.text_embeddings import Embeddings
+
+
+def normal(embeddings):
+    """Random numbers in place of all its weights, also those that start as ones and zeros."""
+    generator = torch.Generator().manual_seed(0)
+    for weight in embeddings.parameters():
+        weight.data = torch.randn(weight.shape, generator=generator)
+    return embeddings.eval()
+
+
+def test_words_plus_positions_normalised():
+    embeddings = normal(Embeddings(vocabulary=9, dim=4, max_length=5, dropout=0.1, has_positions=True))
+    ids = torch.tensor([[3, 8, 2, 0], [0, 0, 5, 3]])
+    found = embeddings(ids)
+    assert found.shape == (2, 4, 4)
+    for row, column, place in [(0, 0, 0), (0, 1, 1), (0, 2, 2), (1, 2, 0), (1, 3, 1)]:
+        vector = embeddings.words.weight[ids[row, column]] + embeddings.positions.weight[place]
+        centred = vector - vector.mean()
+        scaled = centred / (centred.square().mean() + 1e-5).sqrt()
+        expected = scaled * embeddings.norm.weight + embeddings.norm.bias
+        torch.testing.assert_close(found[row, column], expected)
+
+
+def test_words_alone():
+    embeddings = normal(Embeddings(vocabulary=9, dim=4, max_length=5, dropout=0.1, has_norm=False))
+    ids = torch.tensor([[3, 8, 2, 0]])
+    assert torch.equal(embeddings(ids), embeddings.words.weight[ids])
+    assert [name for name, _ in embeddings.named_parameters()] == ["words.weight"]
+
+
+def test_a_masked_token_does_not_count():
+    embeddings = normal(Embeddings(vocabulary=9, dim=4, max_length=5, dropout=0.1, has_positions=True))
+    found = embeddings(torch.tensor([[3, 8, 2]]), torch.tensor([[1, 0, 1]]))
+    assert torch.equal(found[0, [0, 2]], embeddings(torch.tensor([[3, 2]]))[0])
+
+
+def test_padding_is_not_trained():
+    embeddings = Embeddings(vocabulary=9, dim=4, max_length=5, dropout=0.0)
+    embeddings(torch.tensor([[3, 0]])).square().sum().backward()
+    assert not embeddings.words.weight.grad[0].any()
+
+
+def test_shows_the_longest_text():
+    assert "max_length=5" in repr(Embeddings(vocabulary=9, dim=4, max_length=5, dropout=0.0))
