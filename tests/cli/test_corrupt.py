@@ -6,7 +6,9 @@ import sys
 
 import numpy as np
 import pytest
+import torch
 from PIL import Image
+from safetensors.torch import save_file
 
 from jostle import corruptions
 from tests.cli.test_cli import run as run_command
@@ -147,3 +149,19 @@ def test_a_folder_without_classes_gives_no_labels(capsys, tmp_path):
     assert run(capsys, "--data", spec, "--corruption", "fog", "--severity", "1", "--out", tmp_path / "few.npz")[0] == 0
     with np.load(tmp_path / "few.npz") as arrays:
         assert arrays.files == ["fog-1"]
+
+
+def test_a_warning_about_the_range_is_said_once(capsys, tmp_path):
+    np.save(tmp_path / "unit.npy", natural(16, height=16, width=16))
+    words = ("--data", "unit.npy", "--corruption", "fog,snow", "--out", tmp_path / "grid.png")
+    code, _, err = run(capsys, *words)
+    assert code == 0
+    assert err.count("--value-range 0/1") == 1
+
+
+def test_half_precision_is_read(capsys, tmp_path):
+    images = torch.from_numpy(natural(3, height=16, width=16) * 2 - 1).bfloat16()
+    save_file({"images": images}, tmp_path / "half.safetensors")
+    for out in ("grid.png", "arrays.npz"):
+        code, _, err = run(capsys, "--data", "half.safetensors", "--corruption", "fog", "--out", tmp_path / out)
+        assert (code, err) == (0, "")

@@ -4,7 +4,7 @@ import torch
 from torch import nn
 
 from jostle.corruptions import accuracy_under, corrupt, names
-from jostle.errors import UsageError
+from jostle.errors import FailureError, UsageError
 from tests.corruptions.pictures import natural
 
 IMAGES = torch.from_numpy(natural(20, channels=1, height=12, width=12, seed=3)) * 2 - 1
@@ -115,8 +115,23 @@ def test_families_and_default():
     ("changes", "message"),
     [
         ({"corruptions": []}, "corruptions is empty"),
-        ({"corruptions": "nois"}, "unknown family of corruptions 'nois'; did you mean noise"),
+        ({"corruptions": "nois"}, "unknown corruption or family 'nois'; did you mean noise"),
         ({"corruptions": ["fogg"]}, "unknown corruption 'fogg'"),
+        ({"corruptions": "fogg"}, "unknown corruption or family 'fogg'; did you mean fog"),
+        ({"corruptions": None}, "corruptions=None must be names or a family"),
+        ({"corruptions": ["fog", 3]}, "name=3 must be the name of a corruption"),
+        ({"severities": None}, "severities must be a list, got None; write [1, 2]"),
+        ({"severities": 1.5}, "severities must be a list, got 1.5; write [1, 2]"),
+        ({"severities": "1"}, "severities must be a list, got '1'"),
+        ({"seed": None}, "seed must be a whole number, got None"),
+        ({"value_range": (1, -1)}, "value_range=(1, -1) must be the values"),
+        ({"level": "95"}, "level must be between 0 and 1, got '95'"),
+        ({"labels": [[1], [1, 2]]}, "labels must be 20 whole numbers"),
+        ({"labels": None}, "labels must be 20 whole numbers"),
+        ({"labels": LABELS - 1}, "labels go down to -1; give the number of the class of each image, from 0"),
+        ({"labels": LABELS + 1}, "labels go up to 3, but the model answers with 3 classes; give labels from 0"),
+        ({"model": lambda x: x.mean(dim=(1, 2, 3))}, "labels go up to 2, but the model answers with a single logit"),
+        ({"model": None}, "model of type NoneType cannot be called"),
         ({"severities": []}, "must be from 1 to 5, at least one"),
         ({"severities": [0, 1]}, "clean images are always in the result"),
         ({"severities": [6]}, "severity must be a whole number"),
@@ -137,3 +152,15 @@ def test_wrong_use_is_one_clear_line(changes, message):
         accuracy_under(**given)
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_a_doubtful_range_is_warned_about_once():
+    with pytest.warns(UserWarning, match="none of 20 images has a value below 0") as caught:
+        accuracy_under(brightest_third, IMAGES.abs(), LABELS, ["fog", "snow"], [1, 2], batch_size=9)
+    assert [warning.filename for warning in caught] == [__file__]
+
+
+def test_a_model_that_cannot_answer_is_one_clear_line():
+    model = nn.Sequential(nn.Flatten(), nn.Linear(144, 3)).float()
+    with pytest.raises(FailureError, match=r"the images are torch.float64, the model is torch.float32"):
+        accuracy_under(model, IMAGES.double(), LABELS, ["fog"], [1])

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from jostle import integrations, models
-from jostle.errors import UsageError
+from jostle.errors import FailureError, UsageError
 
 SOURCE_EXAMPLES = {  # a spec that any machine can try, and the line it ends in; None if it gives a model
     "hf": ("hf:nowhere", "nowhere is not a folder here, and jostle downloads no models"),
@@ -47,6 +47,7 @@ def test_python_factories_take_options_and_modules_come_in_eval_mode(tmp_path, m
         "module = nn.Linear(5, 2)\n"
         "def shift(by): return lambda x: x + by\n"
         "def number(): return 3\n"
+        "def broken(): raise ValueError('no\\nweights')\n"
     )
     monkeypatch.chdir(tmp_path)
     for place in ("factories_for_load", "factories_for_load.py"):
@@ -57,6 +58,8 @@ def test_python_factories_take_options_and_modules_come_in_eval_mode(tmp_path, m
         assert integrations.load(f"py:{place}:shift:7")(1) == 8
         with pytest.raises(UsageError, match=f"py:{place}:number: the factory returned int, which cannot be called"):
             integrations.load(f"py:{place}:number")
+        with pytest.raises(FailureError, match=f"py:{place}:broken': broken raised ValueError: no weights"):
+            integrations.load(f"py:{place}:broken")
 
 
 @pytest.mark.parametrize(

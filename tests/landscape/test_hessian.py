@@ -109,3 +109,15 @@ def test_wrong_use_is_one_clear_line():
         curvature(nn.Linear(4, 1), torch.ones(2, 3), torch.zeros(2))
     with pytest.raises(UsageError, match="labels have shape"):
         curvature(zoo("mlp"), images(), np.zeros(3))
+
+
+@pytest.mark.parametrize("probes", [2, 100], ids=["sampled", "exact"])
+def test_losses_and_derivatives_that_are_not_finite_are_one_clear_line(probes):
+    x = torch.full((2, 4), 1e30, dtype=torch.float32)
+    model = nn.Linear(4, 1, dtype=torch.float32)
+    with pytest.raises(FailureError, match=r"the loss is NaN or infinite on inputs 0 to 1; mend the model"):
+        curvature(model, x, torch.zeros(2), "mse", probes=probes)
+    flat = nn.Linear(4, 1, bias=False, dtype=torch.float32)
+    nn.init.zeros_(flat.weight)  # a loss of 0, whose second derivatives are 2e60
+    with pytest.raises(FailureError, match=r"the second derivatives of the loss are NaN or infinite"):
+        curvature(flat, x, torch.zeros(2), "mse", probes=probes)

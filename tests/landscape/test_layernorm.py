@@ -161,7 +161,7 @@ def test_norms_that_are_not_called_are_one_clear_line():
             super().__init__(3, 1)
             self.norm = nn.LayerNorm(3)
 
-    with pytest.raises(UsageError, match="calls 0 norms"):
+    with pytest.raises(UsageError, match="calls none of its 1 norms"):
         layernorm_blowup(Idle(), TOKENS)
 
 
@@ -170,3 +170,16 @@ def test_no_hook_stays_after_an_error():
     with pytest.raises(Exception, match="model raised RuntimeError"):
         layernorm_blowup(model, TOKENS)
     assert not model[0]._forward_pre_hooks
+
+
+def test_a_norm_of_a_single_number_has_no_unbiased_deviation():
+    inputs = torch.randn(4, 1)
+    with pytest.raises(UsageError, match=r"no unbiased standard deviation; give protocol='paper'"):
+        layernorm_blowup(nn.LayerNorm(1), inputs, protocol="released")
+    assert layernorm_blowup(nn.LayerNorm(1, eps=0.25), inputs).value == 3.0  # 1 + 1 / sqrt(0 + eps)
+
+
+@pytest.mark.parametrize("protocol", ["paper", "released"])
+def test_a_number_of_norms_is_checked_whether_or_not_it_is_used(protocol):
+    with pytest.raises(UsageError, match="last_layer_norms=-1 must be a whole number, at least 0"):
+        layernorm_blowup(nn.LayerNorm(3), TOKENS, protocol=protocol, last_layer_norms=-1)

@@ -64,8 +64,10 @@ def corrupt(
     severities, ends = _severities(severity), _range(value_range)
     if image < 0 or limit < 1:
         raise UsageError(f"--image {image} must be at least 0 and --limit {limit} at least 1")
-    from jostle.corruptions import corrupt as corrupted
-    from jostle.corruptions.corrupting import check_images
+    import numpy as np
+
+    from jostle.corruptions.checking import check_images
+    from jostle.corruptions.corrupting import corrupted
 
     names = _names(corruption)
     is_picture = suffix in _PICTURES
@@ -78,12 +80,12 @@ def corrupt(
     first, end = (image, image + 1) if is_picture else (0, len(images))
     if first >= len(images):
         raise UsageError(f"--image {image}: {data} holds {len(images)} images")
-    shown, indices = images[first:end], range(first, end)
+    shown, indices = images[first:end], np.arange(first, end)
 
     def cells() -> Iterator[tuple[str, int, Any]]:
         for name in names:
             for one in severities:
-                yield name, one, corrupted(shown, name, one, seed, value_range=ends, indices=indices)
+                yield name, one, corrupted(shown, name, one, seed, ends, indices)
 
     if is_picture:
         from jostle.figures import save
@@ -139,12 +141,20 @@ def _load(spec: str, split: str, limit: int) -> tuple[Any, Any]:
         images = load_inputs(spec, split, limit)
         if isinstance(images, dict):
             raise UsageError(f"--data {spec} holds {', '.join(images)}; give a file with one array of images")
-        return images, None
+        return _readable(images), None
     if spec.startswith("images:"):
         files = open_images(spec, split)
         limit = min(limit, len(files))
     dataset = jostle.data.load(spec, split, limit)
     return dataset.inputs, dataset.labels if dataset.classes > 1 else None  # one class is a folder without classes
+
+
+def _readable(images: Any) -> Any:
+    """Images of a kind that numpy has no numbers for, such as bfloat16, as float32."""
+    import torch
+
+    is_half = isinstance(images, torch.Tensor) and images.dtype == torch.bfloat16
+    return images.float() if is_half else images
 
 
 def _write_arrays(path: Path, cells: Iterable[tuple[str, int, Any]], labels: Any) -> None:

@@ -9,8 +9,16 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 
-from jostle.corruptions.corrupting import Range, check_images, check_severity, corrupt
-from jostle.corruptions.corruption import CORRUPTIONS, names
+from jostle.corruptions.asking import ask
+from jostle.corruptions.checking import (
+    Range,
+    as_array,
+    check_images,
+    checked_names,
+    checked_seed,
+    checked_severities,
+)
+from jostle.corruptions.corrupting import corrupted
 from jostle.corruptions.outcome import CorruptionAccuracy
 from jostle.errors import UsageError
 from jostle.progress import Progress, State, reporter
@@ -42,9 +50,10 @@ def accuracy_under(
 
     Arguments:
         model: from a batch of images, # (batch, channels, height, width), to logits # (batch, classes), or # (batch,)
-            or (batch, 1) for two classes, where above 0 is class 1. An ``nn.Module`` is put in eval mode and back.
+            or (batch, 1) for two classes, where above 0 is class 1; or to what holds them: a mapping or object with
+            ``logits``, or a tuple that begins with them. An ``nn.Module`` is put in eval mode and back.
         images: as ``corrupt`` takes them; the model sees tensors of the same dtype, device and range.
-        labels: whole numbers, # (images,).
+        labels: the number of each image's class, from 0, # (images,).
         corruptions: names, or a family as ``names`` takes it, e.g. ``common`` for the fifteen of the benchmark.
         severities: from 1 to 5.
         seed: of the corruptions.
@@ -53,7 +62,7 @@ def accuracy_under(
         batch_size: how many images the model sees at once; no influence on the corruptions.
         progress: a bar on a terminal and plain lines elsewhere, nothing, or your own function.
     """
-    chosen, strengths = _checked_names(corruptions), _checked_severities(severities)
+    chosen, strengths, seed = checked_names(corruptions), checked_severities(severities), checked_seed(seed)
     check_images(images, value_range)
     truth = _checked_labels(labels, len(images))
     _check_numbers(level, batch_size)
@@ -78,21 +87,17 @@ def accuracy_under(
 
 def _corrupted(images: Any, part: slice, name: str, severity: int, seed: int, value_range: Range) -> Tensor:
     indices = np.arange(part.start, part.stop)
-    return torch.as_tensor(corrupt(images[part], name, severity, seed, value_range=value_range, indices=indices))
+    return torch.as_tensor(corrupted(images[part], name, severity, seed, value_range, indices))
 
 
 def _hits(model: Callable[[Tensor], Any], inputs: Tensor, labels: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Which images of a batch the model classifies correctly."""
-    with torch.no_grad():
-        logits = torch.as_tensor(model(inputs)).detach().cpu()
-    if logits.ndim not in (1, 2) or len(logits) != len(inputs):
-        raise UsageError(
-            f"the model answered {len(inputs)} images with shape {tuple(logits.shape)}; expected logits of shape "
-            f"({len(inputs)}, classes)"
-        )
-    if not logits.isfinite().all():
-        raise UsageError("the model answered with values that are not finite, which have no largest one")
+    logits = ask(model, inputs)
     is_single = logits.ndim == 1 or logits.shape[1] == 1
+    classes = 2 if is_single else logits.shape[1]
+    if labels.max() >= classes:
+        answer = "a single logit, for classes 0 and 1" if is_single else f"{classes} classes"
+        raise UsageError(f"labels go up to {labels.max()}, but the model answers with {answer}; give labels from 0")
     predicted = (logits.reshape(-1) > 0).long() if is_single else logits.argmax(dim=1)
     correct: NDArray[np.bool_] = predicted.numpy() == labels
     return correct
@@ -111,40 +116,19 @@ def _evaluating(model: Any) -> Iterator[None]:
             part.training = mode
 
 
-def _checked_names(corruptions: str | Sequence[str]) -> tuple[str, ...]:
-    if isinstance(corruptions, str):
-        return (corruptions,) if corruptions in CORRUPTIONS.names() else tuple(names(corruptions))
-    chosen = tuple(dict.fromkeys(corruptions))
-    for name in chosen:
-        CORRUPTIONS.get(name)
-    if not chosen:
-        raise UsageError("corruptions is empty; name at least one, or a family, for example 'common'")
-    return chosen
-
-
-def _checked_severities(severities: Sequence[int]) -> tuple[int, ...]:
-    if isinstance(severities, int):
-        raise UsageError(f"severities must be a list, got {severities!r}; write [{severities}]")
-    for severity in severities:
-        check_severity(severity)
-    if not len(severities) or 0 in severities:
-        raise UsageError(
-            f"severities={list(severities)} must be from 1 to 5, at least one; clean images are always in the result"
-        )
-    return tuple(dict.fromkeys(int(severity) for severity in severities))
-
-
 def _checked_labels(labels: ArrayLike | Tensor, count: int) -> NDArray[np.int64]:
-    found = labels.detach().cpu().numpy() if isinstance(labels, Tensor) else np.asarray(labels)
+    found = as_array(labels)
     if count == 0:
         raise UsageError("images are empty; give at least one")
     if found.shape != (count,) or not np.issubdtype(found.dtype, np.integer):
         raise UsageError(f"labels must be {count} whole numbers, one for each image, got {found.dtype} {found.shape}")
+    if found.min() < 0:
+        raise UsageError(f"labels go down to {found.min()}; give the number of the class of each image, from 0")
     return found.astype(np.int64)
 
 
 def _check_numbers(level: float, batch_size: int) -> None:
-    if not 0 < level < 1:
+    if not isinstance(level, int | float) or not 0 < level < 1:
         raise UsageError(f"level must be between 0 and 1, got {level!r}; 0.95 is usual")
     if isinstance(batch_size, bool) or not isinstance(batch_size, int) or batch_size < 1:
         raise UsageError(f"batch_size must be a whole number of at least 1, got {batch_size!r}")

@@ -11,7 +11,7 @@ from typing import Any
 from torch import nn
 
 from jostle import specs
-from jostle.errors import UsageError
+from jostle.errors import FailureError, JostleError, UsageError
 from jostle.integrations import register
 
 
@@ -35,7 +35,15 @@ def made(spec: str) -> Any:
         raise UsageError(f"{spec!r}: {place} has no {name!r}")
     factory = getattr(module, name)
     positional, named = specs.arguments(options)
-    return factory(*positional, **named) if callable(factory) and not isinstance(factory, nn.Module) else factory
+    if not callable(factory) or isinstance(factory, nn.Module):
+        return factory
+    try:
+        return factory(*positional, **named)
+    except (JostleError, KeyboardInterrupt):
+        raise
+    except Exception as error:
+        reason = " ".join(str(error).split())
+        raise FailureError(f"{spec!r}: {name} raised {type(error).__name__}: {reason}") from error
 
 
 def _module(place: str) -> ModuleType:

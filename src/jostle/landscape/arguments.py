@@ -66,8 +66,7 @@ def chosen_parameters(model: Any, skip: Sequence[str] = ()) -> dict[str, Tensor]
     """
     if not isinstance(model, nn.Module):
         raise UsageError(f"model is a {type(model).__name__}; expected a torch.nn.Module, whose parameters are moved")
-    if isinstance(skip, str):
-        raise UsageError(f"skip={skip!r} must be a list of patterns of parameter names, for example [{skip!r}]")
+    skip = _patterns(skip)
     held = {name: tensor.detach() for name, tensor in model.named_parameters() if tensor.is_floating_point()}
     if not held:
         raise UsageError("model has no floating-point parameters; there is nothing to move")
@@ -75,3 +74,14 @@ def chosen_parameters(model: Any, skip: Sequence[str] = ()) -> dict[str, Tensor]
     if not moved:
         raise UsageError(f"skip={list(skip)!r} matches every parameter of the model; leave some to be moved")
     return moved
+
+
+def _patterns(skip: Any) -> list[str]:
+    try:
+        patterns = [skip] if isinstance(skip, str) else list(skip)
+    except TypeError:
+        patterns = [None]
+    if isinstance(skip, str) or not all(isinstance(pattern, str) for pattern in patterns):
+        example = [skip] if isinstance(skip, str) else ["*position*"]
+        raise UsageError(f"skip={skip!r} must be a list of patterns of parameter names, for example {example!r}")
+    return patterns

@@ -13,7 +13,7 @@ from jostle.errors import UsageError
 from jostle.landscape.arguments import POSITIONS, choice, coverage, not_negative, whole
 from jostle.landscape.averages import MeanOverDraws, real_mean
 from jostle.landscape.drawing import Compare, Drawing
-from jostle.landscape.losses import Loss, as_labels, as_loss, is_squared, per_input
+from jostle.landscape.losses import Loss, as_labels, as_loss, check_labels, is_squared, per_input
 from jostle.landscape.network import Network
 from jostle.landscape.weights import WeightNoise
 
@@ -150,6 +150,8 @@ def average_direction_sharpness(
     noise = WeightNoise(network.parameters, PROTOCOLS[protocol], size, seed)
     drawing = Drawing(network, noise, directions, at_once)
     clean, measured_loss = drawing.clean(), as_loss(loss)
+    if held is not None:
+        check_labels(measured_loss, clean[0], held)
     numbers = factor * drawing.measured(clean, _compare(held, measured_loss), progress)
     is_exact = size == 0
     return DirectionSharpness(

@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 import torch
-from scipy.sparse.linalg import ArpackNoConvergence, eigsh
+from scipy.sparse.linalg import ArpackError, ArpackNoConvergence, eigsh
 from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from jostle.errors import FailureError, UsageError
 from jostle.landscape.arguments import chosen_parameters, coverage, whole
 from jostle.landscape.averages import Floats, MeanOverDraws, real_mean
-from jostle.landscape.losses import Loss, as_labels, as_loss, per_input
+from jostle.landscape.losses import Loss, as_labels, as_loss, check_labels, per_input
 from jostle.landscape.network import read_inputs
 from jostle.landscape.weights import gaussians, kept, uniforms
 from jostle.randomness import Stream
@@ -25,6 +25,7 @@ from jostle.tokens.sources import ONLY
 
 _AT_ONCE = 8  # vectors multiplied together
 _TOLERANCE = 1e-5  # of the eigenvalue, relative
+_NOT_FINITE = "the second derivatives of the loss are NaN or infinite; give inputs of a smaller scale, or float64"
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,12 +113,19 @@ def _data(model: nn.Module, held: Inputs, targets: Tensor, loss: Loss, size: int
         rows = slice(start, min(start + size, len(held)))
         batch = {key: part.to(function.device) for key, part in held.batch(np.arange(rows.start, rows.stop)).items()}
         data.append((batch, targets[rows].to(function.device)))
-    per_input(loss, function(data[0][0]), data[0][1].cpu())
+    outputs = function(data[0][0])
+    check_labels(loss, outputs, targets)
+    if not per_input(loss, outputs, data[0][1].cpu()).isfinite().all():
+        raise FailureError(
+            f"the loss is NaN or infinite on inputs 0 to {len(outputs) - 1}; mend the model or scale them"
+        )
     return data
 
 
 def _exact(hessian: "_Hessian", count: int) -> tuple[float, Floats]:
     matrix = hessian.times(np.eye(count))
+    if not np.isfinite(matrix).all():
+        raise FailureError(_NOT_FINITE)
     return float(np.linalg.eigvalsh((matrix + matrix.T) / 2)[-1]), np.array([np.trace(matrix)])
 
 
@@ -129,6 +137,8 @@ def _sampled(hessian: "_Hessian", count: int, probes: int, seed: int) -> tuple[f
         raise FailureError(
             "the largest eigenvalue did not converge; give the model and its inputs in float64"
         ) from None
+    except ArpackError:
+        raise FailureError(_NOT_FINITE) from None
     stream, trace = Stream(seed, "curvature/probes"), []
     for first in range(0, probes, _AT_ONCE):
         draws = range(first, min(first + _AT_ONCE, probes))

@@ -101,7 +101,8 @@ def layernorm_blowup(
         batch_size: how many inputs the model answers at once.
     """
     protocol, level = choice("protocol", protocol, PROTOCOLS), coverage(level)
-    last = whole("last_layer_norms", last_layer_norms, least=0) if protocol == "released" else 0
+    last = whole("last_layer_norms", last_layer_norms, least=0)
+    last = last if protocol == "released" else 0
     size = whole("batch_size", batch_size, least=1)
     names = _norms(model)
     held = read_inputs(inputs)
@@ -113,7 +114,9 @@ def layernorm_blowup(
                 function(batch)
             called.append([name for name, _ in seen])
             factors.append(_factors([scales for _, scales in seen], last))
-    if not called[0] or any(each != called[0] for each in called):
+    if not any(called):
+        raise UsageError(f"the model calls none of its {len(names)} norms on these inputs; there is nothing to blow up")
+    if any(each != called[0] for each in called):
         raise UsageError(
             f"the model calls {len(called[0])} norms on one batch and others on another; expected the same"
         )
@@ -166,6 +169,8 @@ def _scales(norm: nn.Module, received: Tensor, protocol: str) -> Tensor:
     """The factor of each position, (batch, *positions)."""
     axes, eps = _axes(norm, received), _eps(norm, received)
     if protocol == "released":
+        if math.prod(received.shape[axis] for axis in axes) == 1:
+            raise UsageError("a norm of a single number has no unbiased standard deviation; give protocol='paper'")
         return 1 / received.std(dim=axes)
     if isinstance(norm, nn.RMSNorm) or "RMS" in type(norm).__name__ or not hasattr(norm, "bias"):
         spread = received.square().mean(dim=axes)  # A norm without a place for a bias does not centre either: T5's.

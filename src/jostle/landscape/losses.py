@@ -7,12 +7,13 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from jostle.errors import UsageError
+from jostle.errors import JostleError, UsageError
 from jostle.landscape.arguments import choice
 from jostle.training import objectives
 
 Loss = Callable[[Tensor, Tensor], Tensor]
 NAMES = ("mse", "cross-entropy")
+_ELEMENTWISE = (nn.MSELoss, nn.L1Loss, nn.SmoothL1Loss, nn.HuberLoss)
 
 
 def as_loss(loss: Any) -> Loss:
@@ -56,9 +57,52 @@ def _cross_entropies(outputs: Tensor, labels: Tensor) -> Tensor:
     return objectives.losses(logits, labels.long())
 
 
+def check_labels(loss: Loss, outputs: Tensor, labels: Tensor) -> None:
+    """Raise unless the labels of all inputs suit the loss, so that it can be taken from outputs like these.
+
+    Arguments:
+        loss: as ``as_loss`` returns it.
+        outputs: of some inputs, (batch, ...).
+        labels: of all inputs, (N, ...).
+    """
+    if labels.is_floating_point() and not labels.isfinite().all():
+        raise UsageError("labels hold NaN or infinity; leave these inputs out")
+    if loss is _cross_entropies:
+        _check_classes(outputs, labels)
+    elif isinstance(loss, _ELEMENTWISE) and outputs.shape[1:] != labels.shape[1:]:
+        raise UsageError(
+            f"loss={type(loss).__name__} compares outputs {tuple(outputs.shape)} with labels {tuple(labels.shape)}, "
+            "which torch would repeat to one shape; reshape the labels to that of the outputs, or give loss='mse'"
+        )
+
+
+def _check_classes(outputs: Tensor, labels: Tensor) -> None:
+    """Raise unless labels are numbers of classes that the outputs, (batch, classes), have."""
+    if outputs.dim() > 2:
+        raise UsageError(f"loss='cross-entropy' takes outputs (batch, classes), and they are {tuple(outputs.shape)}")
+    is_single = outputs.dim() == 1 or outputs.shape[1] == 1
+    classes = 2 if is_single else outputs.shape[1]
+    wanted = f"loss='cross-entropy' takes one whole number from 0 to {classes - 1} for each input"
+    if labels.dim() != 1:
+        fix = "labels.argmax(dim=1)" if labels.shape[1:] == (classes,) and not is_single else "labels.reshape(-1)"
+        raise UsageError(f"{wanted}, and labels have shape {tuple(labels.shape)}; give {fix}")
+    numbers = labels.double()
+    if bool((numbers != numbers.floor()).any()) or numbers.min() < 0 or numbers.max() >= classes:
+        hint = "; for labels of -1 and 1 give (labels + 1) / 2, or loss='mse'" if is_single else ""
+        raise UsageError(f"{wanted}, and labels go from {numbers.min():g} to {numbers.max():g}{hint}")
+
+
 def per_input(loss: Loss, outputs: Tensor, labels: Tensor) -> Tensor:
     """The loss of each input, (batch,), in float64; a mean over the batch stands for each of them."""
-    found = loss(outputs, labels)
+    try:
+        found = loss(outputs, labels)
+    except JostleError:
+        raise
+    except Exception as error:
+        raise UsageError(
+            f"loss raised {type(error).__name__} on outputs {tuple(outputs.shape)} of {outputs.dtype} and labels "
+            f"{tuple(labels.shape)} of {labels.dtype}: {' '.join(str(error).split())}"
+        ) from error
     if not isinstance(found, Tensor) or found.dim() > 1 or (found.dim() == 1 and len(found) != len(outputs)):
         shape = tuple(found.shape) if isinstance(found, Tensor) else type(found).__name__
         raise UsageError(f"loss answers with {shape}; expected one number, or one for each of {len(outputs)} inputs")
@@ -73,7 +117,7 @@ def as_labels(labels: Any, inputs: Any, count: int) -> Tensor | None:
     try:
         tensor = torch.as_tensor(found if isinstance(found, Tensor) else np.asarray(found)).cpu()
     except (TypeError, ValueError, RuntimeError):
-        raise UsageError(f"labels of type {type(labels).__name__} must be a tensor or an array of numbers") from None
+        raise UsageError(f"labels of type {type(found).__name__} must be a tensor or an array of numbers") from None
     if tensor.dim() == 0 or len(tensor) != count:
         raise UsageError(f"labels have shape {tuple(tensor.shape)}; expected one for each of {count} inputs")
     return tensor

@@ -1,7 +1,7 @@
 """A module as a function of its inputs and of its weights, for one set of weights or for several at once."""
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -109,10 +109,15 @@ class Network:
 
 def read_inputs(source: Any) -> Inputs:
     """Inputs as whole things; empty ones, and ones with NaN or infinity, are refused."""
+    if isinstance(source, str | bytes):
+        raise UsageError(f"inputs={source!r} is a text: give a tensor or a dataset, such as jostle.data.load('mnist')")
+    given = source.values() if isinstance(source, Mapping) else [source]
+    if any(isinstance(each, Tensor) and each.layout != torch.strided for each in given):
+        raise UsageError("inputs are sparse; give dense tensors: inputs.to_dense()")
     tensors = as_tensors(source) or {}
     # Which entry of a mapping holds the tokens does not matter here, if it has an axis besides the inputs'.
     key = max(tensors, key=lambda name: tensors[name].dim(), default=None)
-    if key is not None and len(tensors[key]) and tensors[key].dim() < 2:
+    if key is not None and tensors[key].numel() and tensors[key].dim() < 2:
         shape = tuple(tensors[key].shape)
         raise UsageError(f"inputs of shape {shape} have no axis of their own; give (inputs, 1) for single numbers")
     inputs = Inputs(source, Whole(key=key or None))
