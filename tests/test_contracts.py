@@ -21,11 +21,14 @@ IDS = (torch.int64, torch.int32)
 
 VIEW_EXAMPLES = {  # specs, each with the shape of one input
     "coordinates": [("coordinates", (5,)), ("coordinates", (2, 3))],
+    "embeddings": [("embeddings:after", (5,)), ("embeddings:before,special=false", (3,))],
     "patches": [("patches:2", (3, 4, 6)), ("patches:3", (6, 3)), ("patches:1", (2, 2, 2))],
     "rows": [("rows", (5, 4)), ("rows", (5,)), ("rows", (3, 2, 2))],
     "whole": [("whole", (3, 4)), ("whole", (7,))],
+    "words": [("words", (5,)), ("words:alignment=right", (3,))],
 }
 PERTURBATION_EXAMPLES = {  # specs, each with the size of a token and the types it can have
+    "deletion": [("deletion", 1, IDS), ("deletion:pad=7", 1, IDS)],
     "gaussian-noise": [("gaussian-noise:std=1.5", 17, REAL), ("gaussian-noise:std=0", 3, REAL)],
     "replace-by": [("replace-by:-2.5", 3, REAL), ("replace-by:7", 1, IDS)],
     "sign-flip": [("sign-flip", 3, REAL)],

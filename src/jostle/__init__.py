@@ -25,10 +25,11 @@ _HOMES = {
     ],
     "jostle.intervals": ["Interval"],
     "jostle.lowering": ["NoiseAugmentation", "SensitivityPenalty"],
-    "jostle.perturbations": ["GaussianNoise", "ReplaceBy", "SignFlip", "Sphere", "UniformToken"],
+    "jostle.perturbations": ["Deletion", "GaussianNoise", "ReplaceBy", "SignFlip", "Sphere", "UniformToken"],
+    "jostle.probe": ["Probe"],
     "jostle.sampling": ["Grid", "Until"],
     "jostle.studies": ["run"],
-    "jostle.tokens": ["Coordinates", "Patches", "Rows", "Whole"],
+    "jostle.tokens": ["Coordinates", "Embeddings", "Patches", "Rows", "Whole", "Words"],
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 _PACKAGES = [
@@ -36,12 +37,14 @@ _PACKAGES = [
     "corruptions",
     "data",
     "figures",
+    "grokking",
     "integrations",
     "intervals",
     "landscape",
     "lowering",
     "models",
     "perturbations",
+    "probe",
     "report",
     "responses",
     "sampling",
@@ -71,12 +74,14 @@ if TYPE_CHECKING:
     from jostle import corruptions as corruptions
     from jostle import data as data
     from jostle import figures as figures
+    from jostle import grokking as grokking
     from jostle import integrations as integrations
     from jostle import intervals as intervals
     from jostle import landscape as landscape
     from jostle import lowering as lowering
     from jostle import models as models
     from jostle import perturbations as perturbations
+    from jostle import probe as probe
     from jostle import report as report
     from jostle import responses as responses
     from jostle import sampling as sampling
@@ -100,15 +105,19 @@ if TYPE_CHECKING:
     from jostle.intervals import Interval as Interval
     from jostle.lowering import NoiseAugmentation as NoiseAugmentation
     from jostle.lowering import SensitivityPenalty as SensitivityPenalty
+    from jostle.perturbations import Deletion as Deletion
     from jostle.perturbations import GaussianNoise as GaussianNoise
     from jostle.perturbations import ReplaceBy as ReplaceBy
     from jostle.perturbations import SignFlip as SignFlip
     from jostle.perturbations import Sphere as Sphere
     from jostle.perturbations import UniformToken as UniformToken
+    from jostle.probe import Probe as Probe
     from jostle.sampling import Grid as Grid
     from jostle.sampling import Until as Until
     from jostle.studies import run as run
     from jostle.tokens import Coordinates as Coordinates
+    from jostle.tokens import Embeddings as Embeddings
     from jostle.tokens import Patches as Patches
     from jostle.tokens import Rows as Rows
     from jostle.tokens import Whole as Whole
+    from jostle.tokens import Words as Words

@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 import torch
 from scipy import stats
@@ -171,8 +172,31 @@ def test_random_numbers_come_from_torch():
         ("rows", NOISE, torch.zeros(2, 3, dtype=torch.int64), None, "needs real-valued tokens, but they are int64"),
         ("rows", "sign-flip", torch.zeros(2, 3, dtype=torch.int64), None, "needs real-valued tokens"),
         ("rows", "uniform-token:5", torch.zeros(2, 3, 4), None, "vocabulary of UniformToken has tokens of 1 numbers"),
-        ("rows", NOISE, torch.zeros(2, 3, 4), torch.ones(2, 4), r"the mask has shape \(\d, 4\), expected \(\d, 3\)"),
-        ("rows", NOISE, torch.zeros(2, 3, 4), torch.eye(2, 3) > 5, "are all masked"),
+        ("rows", NOISE, torch.zeros(2, 3, 4), torch.ones(2, 4), r"the mask has shape \(2, 4\), expected \(2, 3\)"),
+        ("rows", NOISE, torch.zeros(2, 3, 4), torch.eye(2, 3) > 5, "2 of 2 inputs are all masked"),
+        ("rows", NOISE, torch.zeros(2, 3, 4), "all", "mask of type str must be a tensor or an array"),
+        ("rows", NOISE, torch.zeros(2, 3, 4), [[1], [1, 2]], "mask of type list must be a tensor or an array"),
+        (
+            "rows",
+            NOISE,
+            {"x": torch.zeros(2, 3, 4), "mask": torch.ones(2, 4)},
+            None,
+            r"the mask has shape \(2, 4\), expected \(2, 3\)",
+        ),
+        (
+            jostle.Rows(mask_key="own"),
+            NOISE,
+            {"x": torch.zeros(2, 3, 4), "mask": torch.ones(2, 3)},
+            None,
+            "mask_key='own' is not an entry of the inputs: 'x', 'mask'",
+        ),
+        ("patches:4", NOISE, torch.zeros(2, 1, 0, 0), None, r"inputs of shape \(1, 0, 0\) hold no numbers"),
+        ("whole", NOISE, torch.zeros(2, 0), None, r"inputs of shape \(0,\) hold no numbers"),
+        ("patches:4", NOISE, torch.zeros(2, 1, 8, 8).byte(), None, r"inputs are uint8, .* inputs.float\(\) / 255"),
+        ("patches:4", "sphere:1", torch.zeros(2, 1, 8, 8).byte(), None, "inputs are uint8, as images from 0 to 255"),
+        ("rows", NOISE, torch.zeros(2, 3).to(torch.float8_e4m3fn), None, "inputs are torch.float8_e4m3fn"),
+        ("rows", NOISE, torch.zeros(2, 3).to_sparse(), None, "inputs must be dense tensors with values"),
+        ("rows", NOISE, torch.zeros(2, 3, device="meta"), None, "inputs must be dense tensors with values"),
         ("rows", NOISE, torch.zeros(3, 1, 4), torch.tensor([[1], [0], [1]]), "1 of 3 inputs are all masked .*input 1"),
         ("row", NOISE, torch.zeros(2, 3), None, "unknown token view 'row'; did you mean rows"),
         (jostle.Rows, NOISE, torch.zeros(2, 3), None, "tokens=Rows is a class"),
@@ -183,10 +207,30 @@ def test_random_numbers_come_from_torch():
         ("rows", NOISE, {"x": torch.zeros(2, 3), "mask": torch.ones(3, 3)}, None, r"of one length.* \[2, 3\]"),
         ("rows", NOISE, torch.tensor(1.0), None, "of one length, at least 1"),
         ("rows", NOISE, [1.0, 2.0], None, "inputs of type list are no batch"),
-        ("rows", NOISE, {"x": [1.0]}, None, "inputs of type dict are no batch"),
+        ("rows", NOISE, {"x": [1.0]}, None, "inputs of type dict are no batch: .* under names, and 'x' is not"),
+        ("rows", NOISE, {1: torch.zeros(2, 3)}, None, "inputs of type dict are no batch: .* and 1 is not"),
     ],
 )
 def test_what_cannot_be_jostled_is_one_clear_line(view, perturbation, batch, mask, message):
     with pytest.raises(UsageError, match=message) as caught:
         Jostling(view, perturbation)(as_batch(batch), mask)
     assert "\n" not in str(caught.value)
+
+
+def test_masks_may_be_lists_or_arrays():
+    x, mask = torch.zeros(4, 3), [[0, 1, 0]] * 4
+    for given in (mask, np.array(mask), torch.tensor(mask)):
+        moved = Jostling("rows", NOISE)({ONLY: x}, given)[ONLY]
+        assert (moved != 0).nonzero()[:, 1].tolist() == [1] * 4
+
+
+def test_a_first_input_that_is_all_masked_is_counted_among_all():
+    mask = torch.tensor([[0, 0, 0], [1, 1, 1], [0, 0, 0]])
+    for batch, given in (({ONLY: torch.zeros(3, 3)}, mask), ({"x": torch.zeros(3, 3), "mask": mask}, None)):
+        with pytest.raises(UsageError, match=r"2 of 3 inputs are all masked \(first: input 0\)"):
+            Jostling("rows", NOISE)(batch, given)
+
+
+def test_a_seed_is_no_generator():
+    with pytest.raises(UsageError, match=r"generator=3 must be a torch.Generator, or None after torch.manual_seed"):
+        Jostling("rows", NOISE)({ONLY: torch.zeros(2, 3)}, generator=3)

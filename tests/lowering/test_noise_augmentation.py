@@ -105,6 +105,12 @@ def test_settings_that_cannot_be(settings, message):
     [
         ({"mode": "append"}, torch.zeros(2, 3), None, r"makes more inputs: call augment\(inputs, labels\)"),
         ({}, torch.zeros(2, 3), torch.zeros(3), "labels=3 in number, inputs=2"),
+        ({"share": 0}, torch.zeros(2, 3), torch.zeros(3), "labels=3 in number, inputs=2"),
+        ({}, torch.zeros(2, 3), torch.tensor(1), r"labels=tensor\(1\) must be one for each input"),
+        ({}, torch.zeros(2, 3), 3, "labels=3 must be one for each input"),
+        ({"mode": "append"}, torch.zeros(2, 3), [0, 1], "labels of type list cannot be added to; give a tensor"),
+        ({}, torch.zeros(2, 3, 8, 8).byte(), None, r"inputs are uint8, .* inputs.float\(\) / 255"),
+        ({}, (torch.zeros(2, 3), torch.zeros(2)), None, "inputs of type tuple are no batch"),
         ({}, torch.zeros(2, 3, dtype=torch.int64), None, "needs real-valued tokens, but they are int64"),
         ({"tokens": "patches:2"}, torch.zeros(2, 1, 3, 4), None, "the side 2 must divide height 3 and width 4"),
     ],

@@ -312,7 +312,12 @@ def test_settings_that_cannot_be(settings, message):
             "needs real-valued tokens, but they are int64",
         ),
         (torch.zeros(2, 4, 4), torch.zeros(2, 1), network(inputs=16), r"clean has shape \(2, 1\), but .* \(2, 3\)"),
-        (torch.zeros(2, 4, 4), torch.zeros(3, 3), network(inputs=16), "answered 2 inputs with outputs of shape"),
+        (
+            torch.zeros(2, 4, 4),
+            torch.zeros(3, 3),
+            network(inputs=16),
+            r"clean has shape \(3, 3\); expected \(2, classes",
+        ),
         (torch.zeros(2, 4, 4), None, lambda x: x.flatten(1).argmax(dim=1), "real-valued logits, not torch.int64"),
         (torch.zeros(2, 4, 4), None, lambda x: "logits", "real-valued logits, not str"),
     ],
@@ -347,3 +352,27 @@ def test_descriptions_tell_penalties_apart():
         "sensitivity-penalty(tokens=patches:4, perturbation=gaussian-noise:std=1, strength=0.25, mix)"
     )
     assert SensitivityPenalty(std=1.0).describe() == penalties[0].describe()
+
+
+@pytest.mark.parametrize("inputs", [[torch.zeros(2, 3)], (torch.zeros(2, 3), torch.zeros(2)), None])
+def test_a_penalty_of_strength_0_looks_at_its_inputs_too(inputs):
+    for penalty in (SensitivityPenalty(strength=0), SensitivityPenalty(std=0)):
+        with pytest.raises(UsageError, match=r"inputs of type \w+ are no batch: give a tensor"):
+            penalty(network(), inputs)
+    assert SensitivityPenalty(strength=0)(network(), torch.zeros(0, 4, 3)) == 0  # nothing is nothing
+
+
+def test_combine_with_its_arguments_in_another_order():
+    model, x = network(), torch.randn(2, 4, 3)
+    for loss in (model, None):
+        with pytest.raises(UsageError, match=r"must be a number: call combine\(loss, model, inputs\)"):
+            SensitivityPenalty(tokens="rows").combine(loss, x, model)
+    with pytest.raises(UsageError, match="inputs of type Sequential are no batch"):
+        SensitivityPenalty(tokens="rows")(x, model)
+
+
+def test_nan_among_the_inputs_makes_the_penalty_nan():
+    """As it does a loss; a gradient scaler, or the loop, decides what to do about it."""
+    x = torch.randn(2, 4, 3)
+    x[0, 0, 0] = float("nan")
+    assert SensitivityPenalty(tokens="rows")(network(), x).isnan()

@@ -16,7 +16,8 @@ class Profile:
     """The mean change by token position, each position with an interval of its own (not simultaneous).
 
     A position is averaged over the inputs that have it. ``Until`` visits a token of a short input more often than one
-    of a long input, so with masks its profile weighs inputs by 1 / their number of tokens; ``Grid`` weighs them alike.
+    of a long input, so with masks its profile weighs inputs by 1 / their number of tokens; ``Grid`` weighs them alike,
+    and so does ``Until`` if the average is micro.
 
     Arguments:
         values, low, high: (tokens,); NaN where a position was never jostled.

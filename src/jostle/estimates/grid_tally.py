@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy import special
 
+from jostle.estimates import by_token
 from jostle.estimates.estimate import Estimate, Floats, Profile
 from jostle.estimates.support import BINARY, Support
 from jostle.intervals import Interval, Target, fixed
@@ -23,6 +24,7 @@ class GridTally:
         support: the values a change can take.
         level, target: of the intervals.
         is_deterministic: whether the jostle has no randomness, so that the complete grid is the exact answer.
+        average: ``macro``, inputs weigh the same, or ``micro``, tokens do.
     """
 
     num_inputs: int
@@ -32,6 +34,7 @@ class GridTally:
     level: float
     target: Target
     is_deterministic: bool
+    average: str = "macro"
     per_input: Floats = field(init=False)
     trials: int = field(init=False, default=0)
 
@@ -39,6 +42,7 @@ class GridTally:
         tokens = int(np.prod(self.positions))
         self.per_input = np.full(self.num_inputs, np.nan)
         self._noise_variance = np.zeros(self.num_inputs)  # of each input's mean, from its noise alone
+        self._trials_of = np.zeros(self.num_inputs)  # finite trials of each input
         self._failed = 0
         self._counts = np.zeros(len(self.support.values))  # trials by value
         self._sizes: set[int] = set()  # finite trials of an input: one number if all inputs weigh the same
@@ -63,6 +67,7 @@ class GridTally:
         with np.errstate(invalid="ignore", divide="ignore"):
             self.per_input[index] = np.bincount(back, weights=filled.sum(axis=1)) / counts
             self._noise_variance[index] = self._variance_of_means(back, cells, counts)
+        self._trials_of[index] = counts
         self._sizes.update(counts.astype(int).tolist())
         if self.support.is_discrete:
             self._counts += self.support.count(cells[finite])
@@ -99,7 +104,15 @@ class GridTally:
     def value(self) -> float:
         """The mean over the inputs visited so far."""
         seen = self.per_input[np.isfinite(self.per_input)]
-        return float(seen.mean()) if len(seen) else float("nan")
+        return self._mean(seen) if len(seen) else float("nan")
+
+    def _mean(self, seen: Floats) -> float:
+        return float(seen.mean()) if self.average == "macro" else by_token.mean(seen, self._seen_sizes)
+
+    @property
+    def _seen_sizes(self) -> Floats:
+        """Finite trials of the inputs that have any."""
+        return self._trials_of[np.isfinite(self.per_input)]
 
     @property
     def half_width(self) -> float:
@@ -110,7 +123,7 @@ class GridTally:
     def estimate(self) -> Estimate:
         """The estimate from all inputs visited so far."""
         seen = self.per_input[np.isfinite(self.per_input)]
-        value = float(seen.mean())
+        value = self._mean(seen)
         population = Interval(*self._clustered(seen), self.level, "population", self._clustered_method)
         return Estimate(
             value, self._dataset(value, seen, population), population, self.per_input, self._profile(), self.trials
@@ -118,10 +131,16 @@ class GridTally:
 
     @property
     def _clustered_method(self) -> str:
+        if self.average == "micro":
+            return "ratio over inputs, " + ("Gaffke's bound" if self.support.is_discrete else "Student's t")
         return "inputs as clusters, Gaffke's bound" if self.support.is_discrete else "inputs as clusters, Student's t"
 
     def _clustered(self, means: Floats) -> tuple[float, float]:
         """An interval from one mean an input."""
+        if self.average == "micro" and self.support.is_discrete:
+            return by_token.bounded_ratio(means, self._seen_sizes, self.level, self.support.bounds)
+        if self.average == "micro":
+            return by_token.student_ratio(means, self._seen_sizes, self.level)
         if self.support.is_discrete:
             bounds = self.support.bounds
             return fixed.bounded_mean(*fixed.histogram(means), self.level, bounds)
@@ -140,7 +159,7 @@ class GridTally:
             return Interval(population.low, population.high, self.level, "dataset", method)
         if self.is_deterministic and not self._failed:
             return Interval(value, value, self.level, "dataset", "exact: every token of every input, no randomness")
-        if self.support.is_discrete and len(self._sizes) == 1:
+        if self.support.is_discrete and (len(self._sizes) == 1 or self.average == "micro"):
             ends = fixed.bounded_mean(self.support.values, self._counts, self.level, self.support.bounds)
             name = "Clopper-Pearson" if self.support == BINARY else "Gaffke's bound"
             return Interval(*ends, self.level, "dataset", f"draws as strata, {name}")
@@ -149,6 +168,8 @@ class GridTally:
             method = f"spread over inputs as an upper bound, {population.method}"
             return Interval(population.low, population.high, self.level, "dataset", method)
         reach = float(special.ndtri((1 + self.level) / 2) * np.sqrt(noise.sum()) / self.num_inputs)
+        if self.average == "micro":
+            reach = by_token.noise_reach(noise, self._trials_of, self.level)
         return Interval(value - reach, value + reach, self.level, "dataset", "draws as strata, normal")
 
     def _profile(self) -> Profile:

@@ -13,12 +13,13 @@ from jostle.estimates.comparison import Comparison, Difference
 from jostle.estimates.estimate import Estimate
 from jostle.estimates.measurement import Measurement
 from jostle.estimates.run import Outcome, Run
-from jostle.estimates.settings import Settings, checked_level, checked_target, checked_whole
+from jostle.estimates.settings import Settings, checked_average, checked_level, checked_target, checked_whole
 from jostle.perturbations import PERTURBATIONS, Perturbation
 from jostle.provenance import provenance
 from jostle.responses import RESPONSES, Response
 from jostle.sampling import PLANS, Evaluation, Grid, Plan, Until
-from jostle.tokens import VIEWS, Inputs, TokenFunction, TokenView
+from jostle.tokens import VIEWS, Inputs, TextView, TokenFunction, TokenView
+from jostle.tokens.text import padding_id
 
 Model = Callable[..., Any]
 
@@ -49,6 +50,7 @@ class _Choices:
     response: Response | str
     plan: Plan | str | None
     target: str
+    average: str
     mask: Any
     level: float
     seed: int
@@ -66,6 +68,7 @@ def measure(
     response: Response | str = "flip",
     plan: Plan | str | None = None,
     target: str = "dataset",
+    average: str = "macro",
     mask: Any = None,
     level: float = 0.95,
     seed: int = 0,
@@ -90,17 +93,20 @@ def measure(
     Arguments:
         model: an ``nn.Module`` (put in eval mode and put back) or any callable from a batch to outputs.
         inputs: a tensor (N, ...), a mapping of tensors with an attention mask, a ``Dataset`` or a ``DataLoader``.
-        tokens: what a token is: ``Coordinates()``, ``Rows()``, ``Patches(4)``, ``Whole()``, or a spec: ``"patches:4"``.
+        tokens: what a token is: ``Coordinates()``, ``Rows()``, ``Patches(4)``, ``Whole()``, for text ``Embeddings()``
+            or ``Words()``, or a spec: ``"patches:4"``.
         perturbation: what a token becomes: ``GaussianNoise(std=1.0)``, ``SignFlip()``, ... or a spec.
         response: what counts as a change: ``"flip"``, ``"margin"``, ... or an object of ``jostle.responses``.
         plan: when to stop: ``Until(half_width=0.01)``, ``Until(relative=0.1)``, or ``Grid(draws=5)``, the papers'
             protocol. By default ``Until``, to 0.01 for flips and to 5 % for other responses; or the exact grid where a
             perturbation has no randomness and there are at most 10,000 tokens to flip.
         target: ``"dataset"`` or ``"population"``: which interval is ``low`` and ``high`` and decides when to stop.
+        average: ``"macro"``: inputs weigh the same whatever their number of tokens; or ``"micro"``: all tokens weigh
+            the same, so that long texts weigh more.
         mask: (N, T), true for tokens that may be jostled; by default the mapping's own attention mask.
         level: coverage of the intervals.
         seed: the same seed gives the same noise for every batch size, and for every model.
-        batch_size: how many inputs the model answers at once.
+        batch_size: how many inputs the model answers at once; of text at most, see ``docs/text.md``.
         device: where the model runs; by default where it is.
         progress: true for a bar on a terminal and plain lines elsewhere, or a function of ``progress.State``.
         name: how messages and files call the model.
@@ -109,7 +115,9 @@ def measure(
         UsageError: one line on what cannot be used as given.
         Interrupted: on Ctrl-C once something is known; ``.result`` holds it.
     """
-    choices = _Choices(tokens, perturbation, response, plan, target, mask, level, seed, batch_size, device, progress)
+    choices = _Choices(
+        tokens, perturbation, response, plan, target, average, mask, level, seed, batch_size, device, progress
+    )
     try:
         return _compared({name: model}, inputs, choices)[name]
     except Interrupted as interrupted:
@@ -126,6 +134,7 @@ def compare(
     response: Response | str = "flip",
     plan: Plan | str | None = None,
     target: str = "dataset",
+    average: str = "macro",
     mask: Any = None,
     level: float = 0.95,
     seed: int = 0,
@@ -146,7 +155,9 @@ def compare(
     >>> c.difference("parity", "majority").verdict
     'parity is more sensitive than majority'
     """
-    choices = _Choices(tokens, perturbation, response, plan, target, mask, level, seed, batch_size, device, progress)
+    choices = _Choices(
+        tokens, perturbation, response, plan, target, average, mask, level, seed, batch_size, device, progress
+    )
     return _compared(models, inputs, choices)
 
 
@@ -157,29 +168,33 @@ def _compared(models: Mapping[str, Model], inputs: Any, chosen: _Choices) -> Com
     view = specs.build(VIEWS, chosen.tokens, "tokens", TokenView)
     jostle = specs.build(PERTURBATIONS, chosen.perturbation, "perturbation", Perturbation)
     change = specs.build(RESPONSES, chosen.response, "response", Response)
-    held = Inputs(inputs, view, chosen.mask)
+    pad = padding_id(models.values()) if isinstance(view, TextView) else None
+    held = Inputs(inputs, view, chosen.mask, pad)
     plan = _default_plan(held, jostle, change) if chosen.plan is None else specs.build(PLANS, chosen.plan, "plan", Plan)
     if isinstance(plan, Grid) and jostle.is_deterministic:
         plan = Grid(draws=1)
     held.check_finite()
-    jostle.check(held.sample_token())
+    if not isinstance(view, TextView):  # of text, once the models are in eval mode: they may have to embed it
+        jostle.check(held.sample_token())
+    target = checked_target(chosen.target)
     settings = Settings(
         tokens=view.describe(),
         perturbation=jostle.describe(),
         response=change.describe(),
         plan=plan.describe(),
-        target=checked_target(chosen.target),
+        target=target,
         level=checked_level(chosen.level),
         seed=checked_whole("seed", chosen.seed),
         num_inputs=len(held),
         num_tokens=held.num_tokens,
+        average=checked_average(chosen.average, plan, target),
     )
     functions = [TokenFunction(model, held, str(name), chosen.device) for name, model in models.items()]
     batch_size = checked_whole("batch_size", chosen.batch_size, least=1)
     evaluation = Evaluation(functions, jostle, change, settings.seed, batch_size)
     report = progress_bar.reporter(chosen.progress, ", ".join(function.name for function in functions))
     try:
-        outcome = Run(evaluation, plan, settings.level, settings.target, settings.seed, report).go()
+        outcome = Run(evaluation, plan, settings.level, target, settings.seed, report, settings.average).go()
     finally:
         report.close()
     result = _comparison(evaluation, settings, outcome, time.perf_counter() - started)

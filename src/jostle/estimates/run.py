@@ -44,13 +44,21 @@ class Run:
         level, target: of the intervals; ``target`` is the one a stopping rule looks at.
         seed: of the order and of the choice of triples.
         report: told about progress.
+        average: ``macro``, inputs weigh the same, or ``micro``, tokens do.
     """
 
     def __init__(
-        self, evaluation: Evaluation, plan: Plan, level: float, target: Target, seed: int, report: Reporter
+        self,
+        evaluation: Evaluation,
+        plan: Plan,
+        level: float,
+        target: Target,
+        seed: int,
+        report: Reporter,
+        average: str = "macro",
     ) -> None:
         self.evaluation, self.plan, self.seed, self.report = evaluation, plan, seed, report
-        self.level, self.target = level, target
+        self.level, self.target, self.average = level, target, average
         count = len(evaluation.functions)
         single, paired = (BINARY, TERNARY) if evaluation.response.is_binary else (REAL, REAL)
         self.singles = [self._tally(single, decides_alone=count == 1) for _ in range(count)]
@@ -62,6 +70,7 @@ class Run:
             for function in self.evaluation.functions:
                 modes.enter_context(function.evaluating())
                 function.check_steady()
+            self.evaluation.check()
             try:
                 stopped = self._until(self.plan) if isinstance(self.plan, Until) else self._grid(self.plan)
             except KeyboardInterrupt:
@@ -80,10 +89,19 @@ class Run:
     def _tally(self, support: Support, *, decides_alone: bool) -> Tally:
         inputs = self.evaluation.inputs
         if isinstance(self.plan, Until):
-            return UntilTally(len(inputs), inputs.positions, self.plan, support, self.level, self.target, decides_alone)
-        exact = self.evaluation.perturbation.is_deterministic
+            return UntilTally(
+                len(inputs),
+                inputs.positions,
+                self.plan,
+                support,
+                self.level,
+                self.target,
+                decides_alone,
+                self.average,
+            )
+        exact, draws = self.evaluation.perturbation.is_deterministic, self.plan.draws
         return GridTally(
-            len(inputs), inputs.positions, self.plan.draws, support, self.level, self.target, is_deterministic=exact
+            len(inputs), inputs.positions, draws, support, self.level, self.target, exact, average=self.average
         )
 
     def _grid(self, plan: Grid) -> str:
@@ -103,7 +121,7 @@ class Run:
     def _until(self, plan: Until) -> str:
         tallies = [tally for tally in self.singles if isinstance(tally, UntilTally)]
         for start, stop in plan.looks():
-            trials = plan.trials(self.evaluation.inputs, self.seed, start, stop)
+            trials = plan.trials(self.evaluation.inputs, self.seed, start, stop, self.average)
             room = plan.max_passes - self.evaluation.passes
             affordable = int(np.searchsorted(self.evaluation.new_passes(trials), room, side="right"))
             self._take(trials[:affordable])
@@ -125,6 +143,8 @@ class Run:
 
     def _take(self, trials: Trials) -> None:
         changes = self.evaluation.changes(trials) if len(trials) else np.empty((len(self.singles), 0))
+        inputs = self.evaluation.inputs
+        trials = Trials(trials.inputs, inputs.profile_positions(trials.inputs, trials.tokens), trials.draws)
         for tally, change in zip(self.singles, changes, strict=True):
             tally.add(trials, change)
         for (a, b), tally in self.pairs.items():

@@ -7,6 +7,7 @@ import numpy as np
 
 from jostle.errors import UsageError
 from jostle.intervals import Target
+from jostle.sampling import Plan, Until
 
 _LARGEST_LEVEL = 0.999  # Gaffke's bound is taken over 10,000 resamples
 
@@ -21,6 +22,7 @@ class Settings:
         level: coverage of every interval.
         seed: of order, choice and noise.
         num_inputs, num_tokens: N and T; T counts masked positions too.
+        average: ``macro``, inputs weigh the same whatever their number of tokens, or ``micro``, tokens weigh the same.
     """
 
     tokens: str
@@ -32,17 +34,18 @@ class Settings:
     seed: int
     num_inputs: int
     num_tokens: int
+    average: str = "macro"
 
     def to_dict(self) -> dict[str, Any]:
-        """A plain dictionary, for JSON."""
-        return asdict(self)
+        """A plain dictionary, for JSON; the usual average is not named."""
+        return {key: value for key, value in asdict(self).items() if (key, value) != ("average", "macro")}
 
     def lines(self) -> list[str]:
         """The choices as two lines of text."""
         return [
             f"{self.num_inputs:,} inputs of {self.num_tokens:,} tokens; tokens={self.tokens} "
             f"perturbation={self.perturbation}",
-            f"plan={self.plan} seed={self.seed}",
+            f"plan={self.plan} seed={self.seed}" + (" average=micro" if self.average == "micro" else ""),
         ]
 
 
@@ -51,6 +54,15 @@ def checked_target(target: str) -> Target:
     if target not in get_args(Target):
         raise UsageError(f"target={target!r} must be dataset (the inputs given) or population (where they came from)")
     return target  # type: ignore[return-value]
+
+
+def checked_average(average: str, plan: Plan, target: Target) -> str:
+    """``average`` if it is one, and if the plan has an interval for it."""
+    if average not in ("macro", "micro"):
+        raise UsageError(f"average={average!r} must be macro (inputs weigh the same) or micro (tokens weigh the same)")
+    if average == "micro" and target == "population" and isinstance(plan, Until):
+        raise UsageError("average='micro' and target='population' need plan=Grid(...): Until has no interval for them")
+    return average
 
 
 def checked_level(level: float) -> float:

@@ -72,6 +72,8 @@ class UntilTally:
         decides_alone: whether this tally alone decides when sampling stops. If it does, and changes are flips, the
             stopping rule has an interval of its own, see ``intervals.sequential``; where several models must all be
             precise enough, only a confidence sequence is valid for each.
+        average: ``macro``, or ``micro`` where long inputs were drawn more often: first visits then say nothing about a
+            population, and there is no interval for it.
     """
 
     num_inputs: int
@@ -81,6 +83,7 @@ class UntilTally:
     level: float
     target: Target
     decides_alone: bool = False
+    average: str = "macro"
 
     def __post_init__(self) -> None:
         self._has_settled = False
@@ -150,6 +153,9 @@ class UntilTally:
         """The interval for ``target`` now; until the rule is met, it holds at every look together."""
         if self._peeks and target == self.target and self._has_settled:
             return self.candidate()
+        if self.average == "micro" and target == "population":
+            ends = self.support.bounds if self.support.is_discrete else (-np.inf, np.inf)
+            return Interval(*ends, self.level, target, "unknown: micro-averages of a population need Grid")
         moments = self._all if target == "dataset" else self._first
         cap = np.inf if target == "dataset" else float(self.num_inputs)
         level = sequential.sequence_level(self.level) if self._peeks and target == self.target else self.level

@@ -1,18 +1,23 @@
 """Batches in which one random token of every input is moved, on the device the batch is on, open to gradients."""
 
+import contextlib
 from collections.abc import Mapping
+from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from jostle import specs
 from jostle.errors import UsageError
+from jostle.lowering.text_jostling import Inside, TextJostling
 from jostle.perturbations import PERTURBATIONS, GaussianNoise, Perturbation, Sphere
-from jostle.tokens import VIEWS, Batch, Inputs, TokenView
+from jostle.tokens import VIEWS, Batch, Inputs, TextView, TokenView, Whole
 from jostle.tokens.sources import ONLY
 
 _MASK_KEYS = ("attention_mask", "mask")  # where Inputs looks for a mask, too
 _SMALLEST_UNIFORM = 2.0**-54  # torch's numbers include 0, of which no normal number can be made
+_FEWEST_BITS = 16  # of numbers that noise can be added to
 _MANY = 2**62  # a random number below this, modulo T, is uniform to within T / 2**62
 
 
@@ -30,6 +35,9 @@ class Jostling:
     def __init__(self, tokens: TokenView | str, perturbation: Perturbation | str) -> None:
         self.view = specs.build(VIEWS, tokens, "tokens", TokenView)
         self.perturbation = specs.build(PERTURBATIONS, perturbation, "perturbation", Perturbation)
+        self._text: TextJostling | None = None
+        if isinstance(self.view, TextView):
+            self._text = TextJostling(self.view, self.perturbation, _choose, self._moved)
         self._keys: dict[object, str] = {}  # the entry that holds the tokens, for each shape of batch seen
 
     @property
@@ -37,18 +45,39 @@ class Jostling:
         """Whether every token stays what it is: noise of std 0, a step of length 0."""
         return isinstance(self.perturbation, GaussianNoise | Sphere) and self.perturbation.is_deterministic
 
-    def key(self, batch: Batch, mask: Tensor | None = None) -> str:
+    def applied(
+        self, model: Any, batch: Batch, mask: Any = None, generator: torch.Generator | None = None
+    ) -> tuple[Batch, Inside]:
+        """The batch to ask ``model`` about, and what to be within while it answers: embeddings are moved there."""
+        if self._text is None:
+            return self(batch, mask, generator), contextlib.nullcontext()
+        _check_generator(generator)
+        return self._text(model, batch, as_mask(mask), generator)
+
+    def key(self, batch: Batch) -> str:
         """The entry of ``batch`` that holds the tokens; raises if they cannot be cut or moved this way."""
         signature = tuple((name, tensor.shape[1:], tensor.dtype) for name, tensor in batch.items())
         if signature not in self._keys:
             first = {name: tensor[:1].detach() for name, tensor in batch.items()}
-            given = None if mask is None else mask[:1].detach()
-            one = Inputs(first[ONLY] if set(first) == {ONLY} else first, self.view, given)
-            self.perturbation.check(one.sample_token())
-            self._keys[signature] = one.key
+            whole = Whole(key=self.view.key, mask_key=self.view.mask_key)  # as one token: masks are read elsewhere
+            key = Inputs(first[ONLY] if set(first) == {ONLY} else first, whole).key
+            self._check(first[key])
+            self._keys[signature] = key
         return self._keys[signature]
 
-    def __call__(self, batch: Batch, mask: Tensor | None = None, generator: torch.Generator | None = None) -> Batch:
+    def _check(self, first: Tensor) -> None:
+        """Raise unless tokens of inputs like ``first``, (1, ...), can be moved."""
+        if self.view.num_tokens(tuple(first.shape[1:])) == 0 or first.numel() == 0:
+            raise UsageError(f"inputs of shape {tuple(first.shape[1:])} hold no numbers: there is no token to jostle")
+        if isinstance(self.perturbation, GaussianNoise | Sphere) and first.dtype == torch.uint8:
+            raise UsageError(
+                "inputs are uint8, as images from 0 to 255: scale them as the model expects them, for example "
+                f"inputs.float() / 255, before {self.perturbation.describe()} is added"
+            )
+        zero = torch.zeros(1, dtype=torch.int64, device=first.device)
+        self.perturbation.check(self.view.pick(first.contiguous(), zero, zero))
+
+    def __call__(self, batch: Batch, mask: Any = None, generator: torch.Generator | None = None) -> Batch:
         """``batch`` with one token of every input moved, in new memory; every other number is as it was.
 
         Arguments:
@@ -56,7 +85,8 @@ class Jostling:
             mask: (batch, tokens), true for tokens that may be moved; by default the batch's own, or all tokens.
             generator: torch's, on the device of the batch; by default its global one.
         """
-        key = self.key(batch, mask)
+        key, mask = self.key(batch), as_mask(mask)
+        _check_generator(generator)
         before = batch[key]
         num_tokens = self.view.num_tokens(tuple(before.shape[1:]))
         own = self._own_mask(batch) if mask is None else None
@@ -74,6 +104,9 @@ class Jostling:
 
     def _own_mask(self, batch: Batch) -> Tensor | None:
         names = (self.view.mask_key,) if self.view.mask_key else _MASK_KEYS
+        if self.view.mask_key and self.view.mask_key not in batch:
+            entries = ", ".join(map(repr, batch))
+            raise UsageError(f"mask_key={self.view.mask_key!r} is not an entry of the inputs: {entries}")
         return next((batch[name] for name in names if name in batch), None)
 
     def _moved(self, tokens: Tensor, generator: torch.Generator | None) -> Tensor:
@@ -88,15 +121,48 @@ class Jostling:
 
 
 def as_batch(inputs: Tensor | Mapping[str, Tensor]) -> Batch:
-    """A batch as named tensors that share their length; anything else is refused."""
-    if isinstance(inputs, Tensor):
-        inputs = {ONLY: inputs}
-    elif not isinstance(inputs, Mapping) or not all(isinstance(value, Tensor) for value in inputs.values()):
-        raise UsageError(f"inputs of type {type(inputs).__name__} are no batch: give a tensor or a mapping of tensors")
-    lengths = {len(tensor) if tensor.dim() else 0 for tensor in inputs.values()}
+    """A batch as named tensors that share their length, at least 1; anything else is refused."""
+    batch = named(inputs)
+    lengths = {len(tensor) if tensor.dim() else 0 for tensor in batch.values()}
     if len(lengths) != 1 or lengths == {0}:
         raise UsageError(f"inputs must be tensors of one length, at least 1, got lengths {sorted(lengths)}")
-    return dict(inputs)
+    return batch
+
+
+def named(inputs: Any) -> Batch:
+    """Inputs as named tensors, a plain tensor under the key ``ONLY``; of any length."""
+    batch = {ONLY: inputs} if isinstance(inputs, Tensor) else inputs
+    if not isinstance(batch, Mapping):
+        raise UsageError(f"inputs of type {type(inputs).__name__} are no batch: give a tensor or a mapping of tensors")
+    wrong = [repr(key) for key, value in batch.items() if not isinstance(key, str) or not isinstance(value, Tensor)]
+    if wrong:
+        raise UsageError(
+            f"inputs of type {type(inputs).__name__} are no batch: its entries must be tensors under names, and "
+            f"{', '.join(wrong)} is not"
+        )
+    for tensor in batch.values():
+        if tensor.layout != torch.strided or tensor.is_meta:
+            raise UsageError("inputs must be dense tensors with values, not sparse or meta tensors")
+        if tensor.is_floating_point() and torch.finfo(tensor.dtype).bits < _FEWEST_BITS:
+            raise UsageError(f"inputs are {tensor.dtype}, with which torch does not calculate: give float16 or wider")
+    return dict(batch)
+
+
+def as_mask(mask: Any) -> Tensor | None:
+    """A mask as truth values, from a tensor, an array or nested lists; None stays."""
+    if mask is None:
+        return None
+    try:
+        return (mask if isinstance(mask, Tensor) else torch.as_tensor(np.asarray(mask))).detach().bool()
+    except (TypeError, ValueError, RuntimeError):
+        raise UsageError(
+            f"mask of type {type(mask).__name__} must be a tensor or an array, true for tokens that may be jostled"
+        ) from None
+
+
+def _check_generator(generator: Any) -> None:
+    if generator is not None and not isinstance(generator, torch.Generator):
+        raise UsageError(f"generator={generator!r} must be a torch.Generator, or None after torch.manual_seed")
 
 
 def _choose(
@@ -115,7 +181,7 @@ def _checked(mask: Tensor | None, count: int, num_tokens: int) -> Tensor | None:
     """``mask`` as truth values, if it has one for each token and leaves every input at least one token."""
     if mask is None:
         return None
-    mask = torch.as_tensor(mask).bool()
+    mask = mask.bool()
     if mask.shape != (count, num_tokens):
         raise UsageError(
             f"the mask has shape {tuple(mask.shape)}, expected ({count}, {num_tokens}): one for each token"

@@ -7,12 +7,13 @@ import torch
 from torch import Tensor
 
 from jostle.errors import UsageError
-from jostle.lowering.jostling import Jostling, as_batch
+from jostle.lowering.arguments import number
+from jostle.lowering.jostling import Jostling, as_batch, named
 from jostle.perturbations import GaussianNoise
 from jostle.perturbations.perturbation import must_be_at_least_zero
 from jostle.registry import unknown_name
 from jostle.specs import written
-from jostle.tokens import Batch, TokenView
+from jostle.tokens import Batch, TextView, TokenView
 from jostle.tokens.sources import ONLY
 
 _MODES = ("append", "replace")
@@ -45,6 +46,7 @@ class NoiseAugmentation:
     def __init__(
         self, *, std: float, share: float = 1.0, tokens: TokenView | str = "whole", mode: Mode = "replace"
     ) -> None:
+        std, share = number(std), number(share)
         must_be_at_least_zero("std", std, "NoiseAugmentation")
         must_be_at_least_zero("share", share, "NoiseAugmentation")
         if share > 1:
@@ -53,6 +55,11 @@ class NoiseAugmentation:
             raise unknown_name("mode of NoiseAugmentation", str(mode), _MODES)
         self.std, self.share, self.mode = std, share, mode
         self._jostling = Jostling(tokens, GaussianNoise(std))
+        if isinstance(self._jostling.view, TextView):
+            raise UsageError(
+                f"tokens={self._jostling.view.describe()} of NoiseAugmentation: token ids take no noise, and "
+                "embeddings are inside the model; use SensitivityPenalty for text"
+            )
 
     @overload
     def __call__(self, inputs: Tensor, labels: None = None, *, generator: torch.Generator | None = None) -> Tensor: ...
@@ -78,11 +85,11 @@ class NoiseAugmentation:
         """
         if self.mode == "append" and labels is None:
             raise UsageError("mode='append' of NoiseAugmentation makes more inputs: call augment(inputs, labels)")
+        if labels is not None:
+            self._check_labels(labels, named(inputs))
         if self.std == 0 or self.share == 0:
             return inputs if labels is None else (inputs, labels)
         batch = as_batch(inputs)
-        if labels is not None and len(labels) != len(next(iter(batch.values()))):
-            raise UsageError(f"labels={len(labels)} in number, inputs={len(next(iter(batch.values())))}: give as many")
         if labels is None or self.mode == "replace":
             given = _as_given(self._replaced(batch, generator))
             return given if labels is None else (given, labels)
@@ -96,6 +103,16 @@ class NoiseAugmentation:
 
     def __repr__(self) -> str:
         return self.describe()
+
+    def _check_labels(self, labels: Any, batch: Batch) -> None:
+        """Raise unless there is a label for each input, in a tensor if labels are added."""
+        if self.mode == "append" and not isinstance(labels, Tensor):
+            raise UsageError(f"labels of type {type(labels).__name__} cannot be added to; give a tensor")
+        if not hasattr(labels, "__len__") or (isinstance(labels, Tensor) and labels.dim() == 0):
+            raise UsageError(f"labels={labels!r} must be one for each input, (batch, ...)")
+        size = next((len(tensor) for tensor in batch.values() if tensor.dim()), 0)
+        if len(labels) != size:
+            raise UsageError(f"labels={len(labels)} in number, inputs={size}: give as many")
 
     def _replaced(self, batch: Batch, generator: torch.Generator | None) -> Batch:
         key = self._jostling.key(batch)

@@ -7,8 +7,9 @@ import torch
 from torch import Tensor
 
 from jostle.errors import UsageError
+from jostle.lowering.arguments import number, truth
 from jostle.lowering.asking import ask, logits_of
-from jostle.lowering.jostling import Jostling, as_batch
+from jostle.lowering.jostling import Jostling, as_batch, named
 from jostle.perturbations import GaussianNoise, Perturbation
 from jostle.perturbations.perturbation import must_be_at_least_zero
 from jostle.specs import written
@@ -36,7 +37,8 @@ class SensitivityPenalty:
 
     The model is asked in the mode it is in. In train mode dropout is independent in the two passes, as in the paper,
     so part of the term is dropout's own noise; BatchNorm normalises clean and jostled batches apart, and its running
-    statistics take up both.
+    statistics take up both. NaN among inputs or logits makes the term NaN, as it does a loss, and is not refused:
+    gradient scalers count on it.
 
     A strength or std of 0 is exactly nothing: 0, without a pass and without a random number.
 
@@ -61,6 +63,7 @@ class SensitivityPenalty:
         perturbation: Perturbation | str | None = None,
         mix: bool = False,
     ) -> None:
+        strength, std = number(strength), number(std)
         must_be_at_least_zero("strength", strength, "SensitivityPenalty")
         if std is not None and perturbation is not None:
             raise UsageError(f"std={std} and perturbation={perturbation!r} of SensitivityPenalty: give one of them")
@@ -68,7 +71,7 @@ class SensitivityPenalty:
             must_be_at_least_zero("std", std, "SensitivityPenalty")
         noise = GaussianNoise(1.0 if std is None else std)
         self._jostling = Jostling(tokens, noise if perturbation is None else perturbation)
-        self.strength, self.mix, self.passes = strength, mix, 0
+        self.strength, self.mix, self.passes = strength, truth("mix", mix, "SensitivityPenalty"), 0
         if mix:
             self._check_share()
 
@@ -112,6 +115,8 @@ class SensitivityPenalty:
     ) -> Tensor:
         """(1 - strength) * loss + the penalty: the objective of paper 1. Arguments as in the call."""
         self._check_share()
+        if not isinstance(loss, Tensor | float | int):
+            raise UsageError(f"loss of type {type(loss).__name__} must be a number: call combine(loss, model, inputs)")
         if self.strength == 0:
             return loss
         return (1 - self.strength) * loss + self(model, inputs, clean=clean, mask=mask, generator=generator)
@@ -130,9 +135,11 @@ class SensitivityPenalty:
             return _zero(inputs)
         batch = as_batch(inputs)
         size = len(next(iter(batch.values())))
-        jostled = self._jostling(batch, mask, generator)  # first: the same noise whether or not clean is given
-        before = ask(model, batch) if clean is None else logits_of(clean, size)
-        after = ask(model, jostled)
+        # First: the same noise whether or not clean is given.
+        jostled, inside = self._jostling.applied(model, batch, mask, generator)
+        before = ask(model, batch) if clean is None else logits_of(clean, size, "clean")
+        with inside:
+            after = ask(model, jostled)
         if before.shape != after.shape:
             raise UsageError(
                 f"clean has shape {tuple(before.shape)}, but the model's logits have {tuple(after.shape)}; give the "
@@ -169,7 +176,7 @@ def _precise(logits: Tensor) -> Tensor:
 
 def _zero(inputs: _Given) -> Tensor:
     """0 on the device of the inputs, in their type if that is real."""
-    tensors = [inputs] if isinstance(inputs, Tensor) else [each for each in inputs.values() if isinstance(each, Tensor)]
+    tensors = list(named(inputs).values())
     like = next((each for each in tensors if each.is_floating_point()), None)
     device = tensors[0].device if tensors else None
     return torch.zeros((), device=device, dtype=None if like is None else like.dtype)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from jostle.errors import UsageError
+from jostle.lowering.arguments import truth
 from jostle.tokens import TokenView
 from jostle.tokens.view import must_fit
 
@@ -31,6 +32,7 @@ class UnalignedSquares(TokenView):
     def __post_init__(self) -> None:
         if isinstance(self.size, bool) or not isinstance(self.size, int) or self.size < 1:
             raise UsageError(f"size={self.size!r} of UnalignedSquares must be a whole number of pixels, at least 1")
+        truth("released", self.released, "UnalignedSquares")
 
     def positions(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         must_fit(len(shape) in (2, 3), self, shape, "expected (channels, height, width) or (height, width)")

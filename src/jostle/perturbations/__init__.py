@@ -4,6 +4,7 @@ To add one: a file with a class that derives from ``Perturbation`` and carries `
 named in the list in ``perturbation.py``.
 """
 
+from jostle.perturbations.deletion import Deletion
 from jostle.perturbations.gaussian_noise import GaussianNoise
 from jostle.perturbations.perturbation import PERTURBATIONS, Perturbation
 from jostle.perturbations.replace_by import ReplaceBy
@@ -11,4 +12,13 @@ from jostle.perturbations.sign_flip import SignFlip
 from jostle.perturbations.sphere import Sphere
 from jostle.perturbations.uniform_token import UniformToken
 
-__all__ = ["PERTURBATIONS", "GaussianNoise", "Perturbation", "ReplaceBy", "SignFlip", "Sphere", "UniformToken"]
+__all__ = [
+    "PERTURBATIONS",
+    "Deletion",
+    "GaussianNoise",
+    "Perturbation",
+    "ReplaceBy",
+    "SignFlip",
+    "Sphere",
+    "UniformToken",
+]

@@ -28,6 +28,10 @@ class GaussianNoise(Perturbation):
     def is_deterministic(self) -> bool:
         return self.std == 0
 
+    @property
+    def moves_nothing(self) -> bool:
+        return self.std == 0
+
     def check(self, token: Tensor) -> None:
         must_be_real(self, token)
 

@@ -17,7 +17,7 @@ PERTURBATIONS: Registry[type["Perturbation"]] = Registry(
     "perturbation",
     [
         f"jostle.perturbations.{name}"
-        for name in ("gaussian_noise", "sphere", "sign_flip", "uniform_token", "replace_by")
+        for name in ("gaussian_noise", "sphere", "sign_flip", "uniform_token", "replace_by", "deletion")
     ],
 )
 
@@ -33,6 +33,16 @@ class Perturbation(ABC):
     @property
     def is_deterministic(self) -> bool:
         """Whether the new token is a function of the old one alone: then one draw says it all."""
+        return False
+
+    @property
+    def moves_nothing(self) -> bool:
+        """Whether every token stays what it is: noise of std 0, a step of length 0."""
+        return False
+
+    @property
+    def closes_up(self) -> bool:
+        """Whether the token goes and the others of its input move together."""
         return False
 
     def num_uniforms(self, dim: int) -> int:

@@ -31,6 +31,10 @@ class Sphere(Perturbation):
     def is_deterministic(self) -> bool:
         return self.radius == 0
 
+    @property
+    def moves_nothing(self) -> bool:
+        return self.radius == 0
+
     def check(self, token: Tensor) -> None:
         must_be_real(self, token)
 

@@ -1,5 +1,7 @@
 """Trials in, changes out: builds jostled batches once and asks every model about them."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -9,8 +11,12 @@ from jostle.errors import UsageError
 from jostle.perturbations import Perturbation
 from jostle.randomness import Stream
 from jostle.responses import Response
+from jostle.sampling.batching import TOKENS_ON_CPU, Batching
+from jostle.sampling.checking import check_text, padding_to_fill_with
+from jostle.sampling.moving import Move
 from jostle.sampling.trials import Integers, Trials
 from jostle.tokens import Batch, Inputs, TokenFunction
+from jostle.tokens.deleting import closed_up, without_free_column
 
 Changes = NDArray[np.float64]
 
@@ -46,16 +52,25 @@ class Evaluation:
         self.inputs: Inputs = functions[0].inputs
         self.batch_size = batch_size
         self.nonfinite = np.zeros(len(functions), dtype=np.int64)
+        is_on_cpu = all(function.device.type == "cpu" for function in functions)
+        self.batching = Batching(self.inputs, batch_size, TOKENS_ON_CPU if is_on_cpu else np.inf)
         self._noise = Stream(seed, "noise")
-        self._num_uniforms = perturbation.num_uniforms(self.inputs.dim)
+        self._is_inside = functions[0].site is not None
+        self._num_uniforms = 1 if self._is_inside else perturbation.num_uniforms(self.inputs.dim)
         batches = _UNIFORMS_AT_ONCE // max(1, self._num_uniforms) // batch_size
         self._chunk = batch_size * min(max(batches, 1), _BATCHES_AT_ONCE)
-        self._references = [References(function, response, batch_size) for function in functions]
+        self._references = [References(function, response, self.batching) for function in functions]
+        self._pad = padding_to_fill_with(perturbation, self.inputs, functions) if perturbation.closes_up else 0
 
     @property
     def passes(self) -> int:
         """Inputs answered by the model that answered most."""
         return max(function.passes for function in self.functions)
+
+    def check(self) -> None:
+        """Raise if the models cannot be asked as they will be; for text, see ``check_text``."""
+        if self.inputs.padding is not None:
+            check_text(self.functions, self.perturbation, self.batching)
 
     def prepare(self, indices: Integers) -> None:
         """Make the clean passes of these inputs now, in full batches."""
@@ -66,40 +81,71 @@ class Evaluation:
         """(models, trials): the change in each trial, NaN where a model's output or the change is not finite."""
         out = np.zeros((len(self.functions), len(trials)))
         self.prepare(trials.inputs)
+        order = self.batching.order(trials.inputs)
         for start in range(0, len(trials), self._chunk):
-            part = trials[start : start + self._chunk]
-            moved, tokens = self.moved_tokens(part)
-            jostled = part if len(moved) == len(part) else part[moved]
-            rows = start + moved
+            rows = order[start : start + self._chunk]
+            part = trials[rows]
             pending = [Pending(function, self.response) for function in self.functions]
-            for first in range(0, len(jostled), self.batch_size):
-                batch = self.jostled(jostled[first : first + self.batch_size], tokens[first : first + self.batch_size])
-                for each in pending[:-1]:
-                    each.ask({key: tensor.clone() for key, tensor in batch.items()})  # it may change its inputs
-                pending[-1].ask(batch)
+            asked = self._ask_inside(part, pending) if self._is_inside else self._ask(part, pending)
             for index, (each, reference) in enumerate(zip(pending, self._references, strict=True)):
-                out[index, rows] = each.changes(reference.of(jostled.inputs))
+                out[index, rows[asked]] = each.changes(reference.of(part.inputs[asked]))
         self.nonfinite += np.isnan(out).sum(axis=1)
         return out
+
+    def _ask(self, trials: Trials, pending: list["Pending"]) -> Integers:
+        """Ask about these trials with one token of each input replaced; returns which of them were asked about."""
+        moved, tokens = self.moved_tokens(trials)
+        jostled = trials if len(moved) == len(trials) else trials[moved]
+        for cut in self.batching.cuts(jostled.inputs):
+            self._ask_all(pending, self.jostled(jostled[cut], tokens[cut]), [None] * len(pending))
+        return moved
+
+    def _ask_inside(self, trials: Trials, pending: list["Pending"]) -> Integers:
+        """The same, with the token replaced inside each model, where its embedding is."""
+        if self.perturbation.moves_nothing:
+            return np.empty(0, dtype=np.int64)
+        for cut in self.batching.cuts(trials.inputs):
+            part = trials[cut]
+            batch, first = self.batching.batch(part.inputs)
+            uniforms = self._uniforms(part, max(self.perturbation.num_uniforms(each.dim) for each in self.functions))
+            moves = [Move(self.perturbation, part.tokens - first, uniforms) for _ in pending]
+            self._ask_all(pending, batch, moves)
+        return np.arange(len(trials))
+
+    @staticmethod
+    def _ask_all(pending: list["Pending"], batch: Batch, edits: Sequence[Move | None]) -> None:
+        for each, edit in zip(pending[:-1], edits[:-1], strict=True):
+            each.ask({key: tensor.clone() for key, tensor in batch.items()}, edit)  # it may change its inputs
+        pending[-1].ask(batch, edits[-1])
+
+    def _uniforms(self, trials: Trials, size: int) -> NDArray[np.float64]:
+        """The random numbers of these trials, (trials, size)."""
+        tokens = self.inputs.addresses(trials.inputs, trials.tokens)
+        return self._noise.uniforms(trials.inputs, tokens, trials.draws, size)
 
     def moved_tokens(self, trials: Trials) -> tuple[Integers, Tensor]:
         """Which of these trials move their token, and the new tokens (moved, dim).
 
         A trial whose token comes out bit for bit as it was (no noise, the same token drawn again) has no change by
-        definition; it is left out and costs no pass.
+        definition; it is left out and costs no pass. A token that is taken out is never as it was.
         """
-        uniforms = self._noise.uniforms(trials.inputs, trials.tokens, trials.draws, self._num_uniforms)
         before = self.inputs.tokens(trials.inputs, trials.tokens)
-        after = self.perturbation.apply(before, uniforms)
-        is_moved = (after != before).any(dim=1).numpy()
+        after = self.perturbation.apply(before, self._uniforms(trials, self._num_uniforms))
+        is_moved = (after != before).any(dim=1).numpy() | self.perturbation.closes_up
         moved = np.flatnonzero(is_moved)
         return moved, after if len(moved) == len(after) else after[torch.from_numpy(moved)]
 
     def jostled(self, trials: Trials, tokens: Tensor) -> Batch:
         """The inputs of these trials with their one token replaced by ``tokens`` (trials, dim)."""
-        batch = self.inputs.batch(trials.inputs)
-        self.inputs.view.put(batch[self.inputs.key], torch.from_numpy(trials.tokens), tokens)
-        return batch
+        batch, first = self.batching.batch(trials.inputs)
+        columns = torch.from_numpy(trials.tokens - first)
+        key, padding = self.inputs.key, self.inputs.padding
+        if not self.perturbation.closes_up or padding is None:
+            self.inputs.view.put(batch[key], columns, tokens)
+            return batch
+        last = torch.from_numpy(padding.stop[trials.inputs] - 1 - first)
+        closed = closed_up(batch, key, columns, last, self._pad, padding.side)
+        return without_free_column(closed, key, padding.side) if self.batching.trims else closed
 
     def new_passes(self, trials: Trials) -> Integers:
         """(trials,): passes a model needs for the first 1, 2, ... of these trials, clean ones included."""
@@ -115,10 +161,13 @@ class Pending:
     def __init__(self, function: TokenFunction, response: Response) -> None:
         self.function, self.response = function, response
         self._outputs: list[Tensor] = []
+        self._still: list[NDArray[np.bool_]] = []
 
-    def ask(self, batch: Batch) -> None:
-        """Let the model answer a batch."""
-        self._outputs.append(self.function(batch).clone())  # it may use the same memory again
+    def ask(self, batch: Batch, move: Move | None = None) -> None:
+        """Let the model answer a batch, with a token of each input moved inside of it."""
+        self._outputs.append(self.function(batch, move).clone())  # it may use the same memory again
+        if move is not None:
+            self._still.append(~move.is_moved)
 
     def changes(self, reference: Tensor) -> Changes:
         """The change of every input asked about against its reference, in order."""
@@ -128,7 +177,10 @@ class Pending:
             finite = outputs.reshape(len(outputs), -1).isfinite().all(dim=1) & change.isfinite()
             parts.append(change.masked_fill(~finite, torch.nan).numpy())
             first += len(outputs)
-        return np.concatenate(parts)
+        changes = np.concatenate(parts)
+        if self._still:
+            changes[np.concatenate(self._still)] = 0.0  # a token that is as it was has no change by definition
+        return changes
 
 
 def _joined(outputs: list[Tensor]) -> list[Tensor]:
@@ -140,8 +192,8 @@ def _joined(outputs: list[Tensor]) -> list[Tensor]:
 class References:
     """What a response remembers of a model's clean outputs, computed once an input where that fits in memory."""
 
-    def __init__(self, function: TokenFunction, response: Response, batch_size: int) -> None:
-        self.function, self.response, self.batch_size = function, response, batch_size
+    def __init__(self, function: TokenFunction, response: Response, batching: Batching) -> None:
+        self.function, self.response, self.batching = function, response, batching
         self._known = np.zeros(len(function.inputs), dtype=bool)
         self._store: Tensor | None = None
         self._is_too_large = False
@@ -161,10 +213,12 @@ class References:
             return torch.empty(0)
         distinct, back = np.unique(indices, return_inverse=True)
         missing = distinct[~self._known[distinct]]
-        made = [self._make(missing[at : at + self.batch_size]) for at in range(0, len(missing), self.batch_size)]
+        order = self.batching.order(missing)
+        missing = missing[order]
+        made = [self._make(missing[cut]) for cut in self.batching.cuts(missing)]
         if made and self._store is None and len(self._known) * made[0][0].numel() > _REMEMBERED_NUMBERS:
             self._is_too_large = True
-            return torch.cat(made)[torch.from_numpy(back)]
+            return torch.cat(made)[torch.from_numpy(np.argsort(order)[back])]
         if made:
             if self._store is None:
                 self._store = torch.empty((len(self._known), *made[0].shape[1:]), dtype=made[0].dtype)
@@ -174,7 +228,7 @@ class References:
         return self._store[torch.from_numpy(indices)]
 
     def _make(self, indices: Integers) -> Tensor:
-        outputs = self.function(self.function.inputs.batch(indices))
+        outputs = self.function(self.batching.batch(indices)[0])
         finite = outputs.reshape(len(outputs), -1).isfinite().all(dim=1).numpy()
         if not finite.all():
             raise UsageError(

@@ -34,7 +34,10 @@ class Grid:
 
     def blocks(self, inputs: Inputs, chosen: Integers, block: int) -> Iterator[Trials]:
         """Trials of the ``chosen`` inputs, a few whole inputs at a time, about ``block`` trials, token by token."""
-        step = max(1, block // (inputs.num_tokens * self.draws))
+        tokens, counts = inputs.num_tokens, inputs.token_counts
+        if inputs.padding is not None and counts is not None:
+            tokens = round(float(counts.mean()))  # of text many columns are padding
+        step = max(1, block // (tokens * self.draws))
         for start in range(0, len(chosen), step):
             yield self._trials(inputs, chosen[start : start + step])
 

@@ -45,12 +45,19 @@ class Until:
         if isinstance(self.max_passes, bool) or not isinstance(self.max_passes, int) or self.max_passes < 1:
             raise UsageError(f"max_passes={self.max_passes!r} of Until must be a whole number, at least 1")
 
-    def trials(self, inputs: Inputs, seed: int, start: int, stop: int) -> Trials:
-        """Trials number ``start`` .. ``stop`` - 1 of the endless sequence of this seed."""
+    def trials(self, inputs: Inputs, seed: int, start: int, stop: int, average: str = "macro") -> Trials:
+        """Trials number ``start`` .. ``stop`` - 1 of the endless sequence of this seed.
+
+        Inputs are drawn uniformly; with ``average="micro"`` in proportion to their tokens, which makes tokens uniform.
+        """
         number = np.arange(start, stop)
         zeros = np.zeros(stop - start)
         uniforms = Stream(seed, "until").uniforms(number, zeros, zeros, size=2)
-        chosen = (uniforms[:, 0] * len(inputs)).astype(np.int64)
+        if average == "micro" and inputs.token_counts is not None:
+            share = np.cumsum(inputs.token_counts) / inputs.token_counts.sum()
+            chosen = np.searchsorted(share, uniforms[:, 0], side="right").clip(max=len(inputs) - 1)
+        else:
+            chosen = (uniforms[:, 0] * len(inputs)).astype(np.int64)
         counts = inputs.num_tokens if inputs.token_counts is None else inputs.token_counts[chosen]
         nth = (uniforms[:, 1] * counts).astype(np.int64)
         return Trials(chosen, inputs.nth_token(chosen, nth), number)

@@ -1,6 +1,7 @@
 """A model as a function from a batch to outputs, in eval mode, and what is suspicious about it."""
 
 import contextlib
+import functools
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -10,7 +11,10 @@ from torch import Tensor, nn
 
 from jostle.errors import FailureError, JostleError, UsageError
 from jostle.tokens.inputs import Inputs
+from jostle.tokens.sites import Edit, Site
 from jostle.tokens.sources import Batch
+from jostle.tokens.text import check_fits, features
+from jostle.tokens.text_views import Embeddings
 
 _CHECKED = 16
 _TOLERANCE = 1e-3
@@ -35,6 +39,10 @@ class TokenFunction:
         self.model, self.inputs, self.name = model, inputs, name
         self.passes = 0
         self.warnings: list[str] = []
+        self.is_steady = True
+        self.site = Site(model, inputs.view, name) if isinstance(inputs.view, Embeddings) else None
+        if inputs.padding is not None:
+            check_fits(model, inputs.ids(), inputs.padding, inputs.has_mask, name)
         self.device = _device_of(model)
         if device:
             self._move(device)
@@ -63,20 +71,26 @@ class TokenFunction:
             for module, mode in zip(modules, modes, strict=True):
                 module.training = mode
 
-    def __call__(self, batch: Batch) -> Tensor:
-        """Outputs (batch, ...) of the model, on the CPU."""
+    def __call__(self, batch: Batch, edit: Edit | None = None) -> Tensor:
+        """Outputs (batch, ...) of the model, on the CPU.
+
+        Arguments:
+            batch: named tensors.
+            edit: for ``Embeddings``, what becomes of the embedded sequence on its way through the model.
+        """
         if self.device.type != "cpu":
             batch = {key: tensor.to(self.device, non_blocking=True) for key, tensor in batch.items()}
         positional, named = self.inputs.arguments(batch)
         try:
-            answer = self.model(*positional, **named)
+            with self._editing(edit, batch):
+                answer = self.model(*positional, **named)
         except (JostleError, KeyboardInterrupt):
             raise
         except Exception as error:
             shapes = ", ".join(f"{key or 'input'} {tuple(tensor.shape)}" for key, tensor in batch.items())
             reason = " ".join(str(error).split()) + self._dtype_hint(batch)
             raise FailureError(f"{self.name} raised {type(error).__name__} on a batch of {shapes}: {reason}") from error
-        outputs = self._outputs(answer)
+        outputs = self._outputs(answer, batch)
         size = len(next(iter(batch.values())))
         if outputs.dim() == 0 or len(outputs) != size:
             raise UsageError(
@@ -85,6 +99,37 @@ class TokenFunction:
             )
         self.passes += size
         return outputs.detach().cpu()
+
+    def _editing(self, edit: Edit | None, batch: Batch) -> contextlib.AbstractContextManager[None]:
+        if edit is None or self.site is None:
+            return contextlib.nullcontext()
+        rows, columns = batch[self.inputs.key].shape
+        return self.site.edited(edit, (rows, columns))
+
+    @property
+    def dim(self) -> int:
+        """The size of a token that is jostled."""
+        return self.sample_token.shape[1]
+
+    def rounding(self, dtype: torch.dtype) -> float:
+        """By how much of their size outputs of this type may differ for reasons of rounding alone."""
+        parameters = self.model.parameters() if isinstance(self.model, nn.Module) else ()
+        kinds = {dtype, *(parameter.dtype for parameter in parameters)}
+        return max((float(torch.finfo(kind).eps) ** 0.5 for kind in kinds if kind.is_floating_point), default=0.0)
+
+    @functools.cached_property
+    def sample_token(self) -> Tensor:
+        """A token like those that are jostled, (1, dim): of the inputs, or embedded by the model."""
+        if self.site is None:
+            return self.inputs.sample_token()
+        seen: list[Tensor] = []
+
+        def look(embedded: Tensor) -> Tensor:
+            seen.append(embedded[:, 0].detach().cpu())
+            return embedded
+
+        self(self.inputs.batch(np.zeros(1, dtype=np.int64)), look)
+        return seen[0]
 
     def check_steady(self) -> None:
         """Note whether the model answers the same input differently twice, or differently in another batch."""
@@ -95,6 +140,7 @@ class TokenFunction:
         self._check_probability(first)
         scale = float(first.abs().max()) + 1e-12
         if float((first - second).abs().max()) > _TOLERANCE * scale:
+            self.is_steady = False
             self.warnings.append(
                 f"{self.name} answers the same input differently twice (dropout or sampling left on?); part of the "
                 "measured sensitivity is its own randomness"
@@ -119,18 +165,22 @@ class TokenFunction:
     def _dtype_hint(self, batch: Batch) -> str:
         """What to do if the inputs are of another type than the model's parameters."""
         given = batch[self.inputs.key].dtype
+        if self.inputs.padding is not None:
+            return ""  # token ids are never of the model's type
         held = next((p.dtype for p in self.model.parameters()), given) if isinstance(self.model, nn.Module) else given
         if held == given or not held.is_floating_point:
             return ""
         return f" (the inputs are {given}, the model is {held}: convert the inputs with .to({held}))"
 
-    def _outputs(self, answer: Any) -> Tensor:
+    def _outputs(self, answer: Any, batch: Batch) -> Tensor:
         if isinstance(answer, Mapping) and "logits" in answer:
             answer = answer["logits"]
         elif hasattr(answer, "logits"):
             answer = answer.logits
         elif isinstance(answer, tuple | list) and answer:
             answer = answer[0]
+        elif self.inputs.padding is not None and hasattr(answer, "last_hidden_state"):
+            answer = features(answer, self.inputs.real(batch))
         if isinstance(answer, np.ndarray):
             answer = torch.from_numpy(answer)
         if not isinstance(answer, Tensor):

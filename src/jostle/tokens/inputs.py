@@ -9,7 +9,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from jostle.errors import UsageError
+from jostle.tokens.padding import Padding
 from jostle.tokens.sources import ONLY, Batch, as_dataset, as_tensors, collated
+from jostle.tokens.text import check_ids, real_tokens, special_missing
+from jostle.tokens.text_views import SPECIAL_KEY, TextView
 from jostle.tokens.view import TokenView
 
 _TOKEN_KEYS = ("inputs_embeds", "pixel_values", "input_ids", "inputs", "x")
@@ -23,10 +26,12 @@ class Inputs:
         source: a tensor (N, ...), an array, a mapping of tensors that share N, a ``Dataset`` or a ``DataLoader`` (of
             tensors, mappings, or pairs whose first part is the input).
         view: what a token is.
-        mask: (N, tokens), true for tokens that may be jostled; by default the mapping's own mask, or all tokens.
+        mask: (N, tokens), true for tokens that may be jostled; by default the mapping's own mask, or all tokens. Of
+            text, padding is never jostled, whatever the mask.
+        pad: the id that is padding, of text without a mask of its own.
     """
 
-    def __init__(self, source: Any, view: TokenView, mask: Any = None) -> None:
+    def __init__(self, source: Any, view: TokenView, mask: Any = None, pad: int | None = None) -> None:
         self.view = view
         self._fetch, self._tensors = None, as_tensors(source)
         if self._tensors is None:
@@ -40,7 +45,9 @@ class Inputs:
         self.positions = view.positions(self.shape)
         self.num_tokens = view.num_tokens(self.shape)
         self.dim = self.sample_token().shape[1]
-        self.mask = self._read_mask(mask)
+        self.padding: Padding | None = None  # of text
+        self.pad, self.has_mask = pad, False
+        self.mask = self._read_text(view, mask) if isinstance(view, TextView) else self._read_mask(mask)
         self.token_counts = None if self.mask is None else self.mask.sum(axis=1)
 
     def __len__(self) -> int:
@@ -52,12 +59,27 @@ class Inputs:
         zero = torch.zeros(1, dtype=torch.int64)
         return self.view.pick(first, zero, zero)
 
-    def batch(self, indices: NDArray[np.int64]) -> Batch:
-        """The inputs of these indices: fresh, contiguous tensors that the caller may change."""
+    def batch(self, indices: NDArray[np.int64], window: tuple[int, int] | None = None) -> Batch:
+        """The inputs of these indices: fresh, contiguous tensors that the caller may change.
+
+        Arguments:
+            indices: which inputs.
+            window: for text, the columns (from, to) that are wanted; all of them by default.
+        """
         if self._fetch is not None:
-            return collated([self._fetch[int(index)] for index in indices])
+            whole = collated([self._fetch[int(index)] for index in indices])
+            kept = whole if window is None else self._cut(whole, window)
+            return {key: tensor.contiguous() for key, tensor in kept.items()}
         chosen = torch.from_numpy(np.ascontiguousarray(indices))
-        return {key: tensor.index_select(0, chosen) for key, tensor in (self._tensors or {}).items()}
+        tensors = self._tensors or {}
+        kept = tensors if window is None else self._cut(tensors, window)
+        return {key: tensor.index_select(0, chosen) for key, tensor in kept.items()}
+
+    def _cut(self, tensors: Mapping[str, Tensor], window: tuple[int, int]) -> Batch:
+        """Every tensor with an entry for each token, cut to these columns; the others as they are."""
+        width = self.shape[0]
+        is_cut = {key: tensor.dim() >= 2 and tensor.shape[1] == width for key, tensor in tensors.items()}
+        return {key: tensor[:, slice(*window)] if is_cut[key] else tensor for key, tensor in tensors.items()}
 
     def tokens(self, indices: NDArray[np.int64], positions: NDArray[np.int64]) -> Tensor:
         """Token ``positions[i]`` of input ``indices[i]``, as (len(indices), dim)."""
@@ -69,7 +91,27 @@ class Inputs:
 
     def arguments(self, batch: Batch) -> tuple[tuple[Tensor, ...], dict[str, Tensor]]:
         """Positional and keyword arguments with which the model is called on this batch."""
-        return ((batch[ONLY],), {}) if set(batch) == {ONLY} else ((), batch)
+        if set(batch) == {ONLY}:
+            return (batch[ONLY],), {}
+        return (), {key: tensor for key, tensor in batch.items() if key != SPECIAL_KEY}
+
+    def addresses(self, indices: NDArray[np.int64], positions: NDArray[np.int64]) -> NDArray[np.int64]:
+        """By which numbers the noise of these tokens is drawn: of text the same however far it is padded."""
+        return positions if self.padding is None else self.padding.numbers(indices, positions)
+
+    def profile_positions(self, indices: NDArray[np.int64], positions: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The positions under which a profile counts these tokens."""
+        if self.padding is None or not isinstance(self.view, TextView):
+            return positions
+        return self.padding.numbers(indices, positions, self.view.alignment)
+
+    def entry(self, name: str) -> Tensor | None:
+        """One entry of all inputs, (N, ...), or None where there is no such entry."""
+        if self._tensors is not None:
+            return self._tensors.get(name)
+        if name not in self.batch(np.zeros(1, dtype=np.int64)):
+            return None
+        return torch.cat([self.batch(np.asarray([index]))[name] for index in range(self.count)])
 
     def check_finite(self, block: int = 256) -> None:
         """Raise if any input holds NaN or infinity, with the count and the first index."""
@@ -91,18 +133,34 @@ class Inputs:
         order = np.argsort(~self.mask[inputs], axis=1, kind="stable")  # unmasked positions first, in their order
         return np.take_along_axis(order, nth[:, None], axis=1)[:, 0]
 
+    def ids(self) -> Tensor:
+        """The token ids of all texts, (N, tokens)."""
+        ids = self.entry(self.key)
+        assert ids is not None
+        return ids
+
+    def real(self, batch: Batch) -> Tensor:
+        """(batch, columns): true for what is not padding in a batch of text."""
+        name = self._mask_name(batch)
+        if name is not None:
+            return batch[name].bool()
+        ids = batch[self.key]
+        return torch.ones_like(ids, dtype=torch.bool) if self.pad is None else ids != self.pad
+
+    def _mask_name(self, batch: Batch) -> str | None:
+        """The entry of a batch that is its mask, if there is one."""
+        names = (self.view.mask_key,) if self.view.mask_key else _MASK_KEYS
+        return next((name for name in names if name in batch), None)
+
     def _own_mask(self) -> Any:
         """The mask among the inputs themselves, if there is one."""
         sample = self.batch(np.zeros(1, dtype=np.int64))
-        names = (self.view.mask_key,) if self.view.mask_key else _MASK_KEYS
-        name = next((name for name in names if name in sample), None)
+        name = self._mask_name(sample)
         if name is None:
             if self.view.mask_key:
                 raise UsageError(f"mask_key={self.view.mask_key!r} is not an entry of the inputs: {_keys(sample)}")
             return None
-        if self._tensors is not None:
-            return self._tensors[name]
-        return torch.cat([self.batch(np.asarray([index]))[name] for index in range(self.count)])
+        return self.entry(name)
 
     def _read_mask(self, given: Any) -> NDArray[np.bool_] | None:
         mask = given
@@ -110,19 +168,41 @@ class Inputs:
             return None  # the whole input as one token: a mask over its parts says nothing
         if mask is None:
             mask = self._own_mask()
-        if mask is None:
-            return None
-        mask = np.asarray(mask.cpu() if isinstance(mask, Tensor) else mask).astype(bool)
-        if mask.shape != (self.count, self.num_tokens):
+        return None if mask is None else self._usable(self._truths(mask))
+
+    def _truths(self, mask: Any, name: str = "the mask") -> NDArray[np.bool_]:
+        """A mask as truth values (N, tokens)."""
+        truths = np.asarray(mask.cpu() if isinstance(mask, Tensor) else mask).astype(bool)
+        if truths.shape != (self.count, self.num_tokens):
             raise UsageError(
-                f"the mask has shape {mask.shape}, expected ({self.count}, {self.num_tokens}): one entry per token"
+                f"{name} has shape {truths.shape}, expected ({self.count}, {self.num_tokens}): one entry per token"
             )
+        return truths
+
+    def _usable(self, mask: NDArray[np.bool_], why: str = "all masked") -> NDArray[np.bool_] | None:
+        """A mask that leaves every input a token, or None if it masks nothing."""
         empty = np.flatnonzero(~mask.any(axis=1))
         if len(empty):
             raise UsageError(
-                f"{len(empty)} of {self.count} inputs are all masked (first: input {empty[0]}): no token to jostle"
+                f"{len(empty)} of {self.count} inputs are {why} (first: input {empty[0]}): no token to jostle"
             )
         return None if mask.all() else mask
+
+    def _read_text(self, view: TextView, given: Any) -> NDArray[np.bool_] | None:
+        """The tokens of text that may be jostled; notes where the padding is, and which id."""
+        ids, own = check_ids(self.entry(self.key), view), self._own_mask()
+        attention = None if own is None else self._truths(own, "the attention mask")
+        self.padding, real = real_tokens(ids, attention, self.pad)
+        self.has_mask = attention is not None or self.pad is not None
+        unused = np.unique(ids.numpy()[~real])
+        self.pad = int(unused[0]) if len(unused) == 1 else self.pad
+        mask = real if given is None else real & self._truths(given)
+        if view.special:
+            return self._usable(mask)
+        special = self.entry(SPECIAL_KEY)
+        if special is None:
+            raise special_missing(view)
+        return self._usable(mask & ~self._truths(special, SPECIAL_KEY), "without a token that is not special or masked")
 
 
 def _rows_finite(tensor: Tensor) -> Tensor:
@@ -145,10 +225,10 @@ def _token_key(sample: Batch, view: TokenView) -> str:
         if view.key not in sample:
             raise UsageError(f"key={view.key!r} is not an entry of the inputs: {_keys(sample)}")
         return view.key
-    candidates = [key for key in sample if key not in (*_MASK_KEYS, view.mask_key)]
+    candidates = [key for key in sample if key not in (*_MASK_KEYS, view.mask_key, SPECIAL_KEY)]
     if len(candidates) == 1:
         return candidates[0]
-    for key in _TOKEN_KEYS:
+    for key in ("input_ids",) if isinstance(view, TextView) else _TOKEN_KEYS:
         if key in candidates:
             return key
     raise UsageError(

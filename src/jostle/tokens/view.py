@@ -11,7 +11,7 @@ from torch import Tensor
 from jostle.errors import UsageError
 from jostle.registry import Registry
 
-VIEWS: Registry[type["TokenView"]] = Registry("token view", ["jostle.tokens.views"])
+VIEWS: Registry[type["TokenView"]] = Registry("token view", ["jostle.tokens.views", "jostle.tokens.text_views"])
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,0 +1,122 @@
+"""The place inside a model where the embedded sequence can be changed."""
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from torch import Tensor, nn
+
+from jostle.errors import UsageError
+from jostle.tokens.text_views import Embeddings
+
+Edit = Callable[[Tensor], Tensor]
+
+_BLOCK = "embeddings"
+_LAST_STEPS = ("drop", "word_embeddings_layernorm")  # of GPT-2 and its kin, and of BLOOM
+_POSITIONS = ("position_embeddings",)  # of XLM, beside words that are called "embeddings"
+
+
+class Site:
+    """A module of a model, whose output (batch, tokens, dim) can be replaced while the model runs.
+
+    Arguments:
+        model: an ``nn.Module`` of transformers, of jostle's zoo, or like them: it has ``get_input_embeddings()``.
+        view: which module.
+        name: how messages call the model.
+    """
+
+    def __init__(self, model: Any, view: Embeddings, name: str = "model") -> None:
+        if not isinstance(model, nn.Module):
+            raise UsageError(
+                f"{name} of type {type(model).__name__} has no embeddings to jostle: tokens={view.describe()} needs an "
+                "nn.Module such as a model of transformers"
+            )
+        self.name = name
+        self.path, self.module = _find(model, view, name)
+
+    @contextlib.contextmanager
+    def edited(self, edit: Edit, shape: tuple[int, int]) -> Iterator[None]:
+        """Within, the module gives out ``edit`` of what it would, when it is first called.
+
+        Only the first call counts: GPT-2 looks up type ids in its word embedding, too, and a decoder may share it.
+
+        Arguments:
+            edit: from (batch, tokens, dim) to the same shape; it must leave its argument alone.
+            shape: (batch, tokens) of the ids given to the model.
+        """
+        calls = 0
+
+        def replace(module: nn.Module, given: tuple[Any, ...], output: Any) -> Any:  # noqa: ARG001
+            nonlocal calls
+            calls += 1
+            if calls > 1:
+                return None
+            if isinstance(output, tuple):
+                return (edit(self._checked(output[0], shape)), *output[1:])
+            return edit(self._checked(output, shape))
+
+        handle = self.module.register_forward_hook(replace)
+        try:
+            yield
+        finally:
+            handle.remove()
+        if not calls:
+            raise UsageError(f"{self.name} never calls its module {self.path!r}: give another module= to Embeddings")
+
+    def _checked(self, output: Any, shape: tuple[int, int]) -> Tensor:
+        is_tensor = isinstance(output, Tensor) and output.is_floating_point() and output.dim() == 3
+        if not isinstance(output, Tensor) or not is_tensor or tuple(output.shape[:2]) != shape:
+            found = f"{tuple(output.shape)} of {output.dtype}" if isinstance(output, Tensor) else type(output).__name__
+            raise UsageError(
+                f"module {self.path!r} of {self.name} gives out {found}, expected real numbers of shape "
+                f"({shape[0]}, {shape[1]}, dim): give another module= to Embeddings"
+            )
+        return output
+
+
+def _find(model: nn.Module, view: Embeddings, name: str) -> tuple[str, nn.Module]:
+    """The module that a view asks for, and its path."""
+    modules = dict(model.named_modules())
+    if view.module is not None:
+        if view.module not in modules or not view.module:
+            raise UsageError(
+                f"module={view.module!r} of Embeddings is not a module of {name}; see model.named_modules()"
+            )
+        return view.module, modules[view.module]
+    words = word_embedding(model)
+    path = next((path for path, module in modules.items() if module is words), None)
+    if words is None or path is None:
+        raise UsageError(
+            f"{name} ({type(model).__name__}) does not say which module embeds its words: it has no "
+            "get_input_embeddings(); give module= to Embeddings"
+        )
+    if view.where == "before":
+        return path, words
+    after = _after(path, modules)
+    if after is None:
+        raise UsageError(
+            f"{name} ({type(model).__name__}): no module of it is known to give out the embedded sequence; name one by "
+            f"module= of Embeddings, or use where='before' for the output of {path!r}"
+        )
+    return after, modules[after]
+
+
+def _after(words: str, modules: Mapping[str, nn.Module]) -> str | None:
+    """The path of the module whose output enters the first layer, from the path of the word embedding."""
+    *around, last = words.split(".")
+    for depth in range(len(around), 0, -1):
+        if around[depth - 1] == _BLOCK:
+            return ".".join(around[:depth])
+    beside = {step: ".".join([*around, step]) for step in (*_LAST_STEPS, _BLOCK, *_POSITIONS)}
+    if last == _BLOCK:  # the words themselves, and all there is unless positions are added to them
+        return None if any(beside[step] in modules for step in _POSITIONS) else words
+    return next((beside[step] for step in (*_LAST_STEPS, _BLOCK) if beside[step] in modules), None)
+
+
+def word_embedding(model: Any) -> nn.Module | None:
+    """What ``get_input_embeddings()`` gives, if the model has that and it gives a module."""
+    try:
+        words = model.get_input_embeddings()
+    except (AttributeError, NotImplementedError):
+        return None
+    return words if isinstance(words, nn.Module) else None

@@ -1,0 +1,98 @@
+"""Text as tokens: the token ids themselves, or their embeddings inside the model.
+
+A text is a row of whole numbers (token ids), padded on the right or on the left. Inputs are a mapping with
+``input_ids`` and ``attention_mask`` (batch, tokens), as tokenizers of transformers give them, or one tensor of ids for
+models whose attribute ``pad`` says which id is padding. ``special_tokens_mask``, if it is there, is never given to the
+model.
+"""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from torch import Tensor
+
+from jostle.errors import UsageError
+from jostle.registry import unknown_name
+from jostle.tokens.view import VIEWS, TokenView, must_fit
+
+SPECIAL_KEY = "special_tokens_mask"
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextView(TokenView):
+    """What views of text have in common. Padding is never jostled, and batches are cut to their longest text.
+
+    Arguments:
+        special: whether tokens marked in ``special_tokens_mask``, such as the classification token and separators, may
+            be jostled.
+        alignment: what a position is in a profile: ``left``, the number of the token in its text, from 0; or ``right``,
+            counted so that the last tokens of all texts share the last position.
+    """
+
+    special: bool = True
+    alignment: Literal["left", "right"] = "left"
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.special, bool):
+            raise UsageError(f"special={self.special!r} of {type(self).__name__} must be true or false")
+        if self.alignment not in ("left", "right"):
+            raise unknown_name(f"alignment of {type(self).__name__}", str(self.alignment), ("left", "right"))
+
+    def positions(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        must_fit(len(shape) >= 1, self, shape, "expected token ids (batch, tokens)")
+        return shape[:1]
+
+    def grid(self, batch: Tensor) -> Tensor:
+        return batch
+
+    def options(self) -> list[str]:
+        """What differs from the defaults, as parts of a spec."""
+        special = [] if self.special else ["special=false"]
+        return special if self.alignment == "left" else [*special, f"alignment={self.alignment}"]
+
+
+@VIEWS.register("words")
+@dataclass(frozen=True)
+class Words(TextView):
+    """Token ids as tokens: for ``UniformToken``, ``ReplaceBy`` and ``Deletion``.
+
+    >>> Words(special=False).describe()
+    'words:special=false'
+    """
+
+    @property
+    def spec(self) -> str:
+        return ":".join(["words", ",".join(self.options())]).rstrip(":")
+
+
+@VIEWS.register("embeddings")
+@dataclass(frozen=True)
+class Embeddings(TextView):
+    """The vector of each token inside the model: paper 1 (2403.06925), Section 6, adds its noise there.
+
+    The model is run on the token ids, and one vector of what a module of it gives out is replaced; so position ids,
+    type ids and masks stay the model's own, and nothing is added twice.
+
+    >>> Embeddings("before", special=False).describe()
+    'embeddings:before,special=false'
+
+    Arguments:
+        where: ``after``, the embedded sequence that enters the first layer: words and positions, after their LayerNorm
+            if there is one; or ``before``, the word vectors alone, as ``get_input_embeddings()`` gives them out.
+        module: the path of another module whose output, (batch, tokens, dim), is jostled, e.g. ``transformer.drop``.
+    """
+
+    where: Literal["after", "before"] = "after"
+    module: str | None = field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.where not in ("after", "before"):
+            raise unknown_name("where of Embeddings", str(self.where), ("after", "before"))
+        if self.module is not None and self.where == "before":
+            raise UsageError(f"where='before' and module={self.module!r} of Embeddings: give one of them")
+
+    @property
+    def spec(self) -> str:
+        place = self.where if self.module is None else f"module={self.module}"
+        return "embeddings:" + ",".join([place, *self.options()])
