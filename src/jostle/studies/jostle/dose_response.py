@@ -1,6 +1,5 @@
 """Our own question: how much does a penalty on sensitivity lower it, and what else does it change?"""
 
-import math
 import statistics
 from typing import Any
 
@@ -17,7 +16,7 @@ from jostle.studies.p2403_06925 import fashion
 from jostle.studies.records import Records
 from jostle.studies.study import Cell, Context, Drawing
 from jostle.studies.verdict import Expectation, beyond, is_above, is_below
-from jostle.studies.vision import Training, TrainingStudy, at_end, at_matched_accuracy, mean_and_range, penalised
+from jostle.studies.vision import Training, TrainingStudy, at_matched_accuracy, halvings, mean_and_range, penalised
 
 STRENGTHS = (0.1, 0.25, 0.5, 0.75)
 STD = 5**0.5  # of the noise, in the penalty and in what is measured
@@ -111,18 +110,12 @@ class DoseResponse(TrainingStudy):
     def expectations(self, records: Records[Training]) -> list[Expectation]:
         usual = next(iter(records.settings.networks))
         accuracy, before = (records.where(network=each).by("seed", "test_accuracy") for each in (_CLAIMED, usual))
-        halvings = paired(_halvings(at_end(records, _CLAIMED)), _halvings(at_end(records, usual)))
         claimed = [
-            is_above(f"how often sensitivity is halved at {_CLAIMED}", halvings, 1.0),
+            is_above(f"how often sensitivity is halved at {_CLAIMED}", halvings(records, usual, _CLAIMED), 1.0),
             is_above(f"accuracy on unseen images at {_CLAIMED} - without penalty", paired(accuracy, before), -0.01),
         ]
         slopes = [_slope(records, field, falls) for field, falls in _EXPECTED_TO_FALL.items()]
         return [*at_matched_accuracy(records, claimed), *map(beyond, slopes)]
-
-
-def _halvings(sensitivity: dict[int, float]) -> dict[int, float]:
-    """How often 1 is halved to get there, by seed: -log2 of the sensitivity."""
-    return {seed: -math.log2(value) if value else math.inf for seed, value in sensitivity.items()}
 
 
 def _slope(records: Records[Training], field: str, falls: bool) -> Expectation:

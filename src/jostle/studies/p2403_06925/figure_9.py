@@ -7,16 +7,16 @@ from jostle.studies.evidence import paired
 from jostle.studies.p2403_06925 import cifar, robustness
 from jostle.studies.records import Records
 from jostle.studies.study import Drawing
-from jostle.studies.verdict import Expectation, beyond, is_above, is_below
+from jostle.studies.verdict import Expectation, beyond, is_above
 from jostle.studies.vision import (
     Training,
     TrainingStudy,
     accuracy_kept,
-    at_end,
     at_matched_accuracy,
     by_corruption,
     corrupted_accuracy,
     corrupted_over_training,
+    halvings,
     over_training,
 )
 
@@ -61,12 +61,15 @@ class Figure9(TrainingStudy):
         ]
 
     def expectations(self, records: Records[Training]) -> list[Expectation]:
-        plain = at_end(records, "vit-small")
-        claimed = [_transformers_ahead(records, severity) for severity in records.settings.corrupted["severities"]]
+        plain = [name for name in _networks(records) if name not in _LOWERED]
+        ahead = [_transformers_ahead(records, severity) for severity in records.settings.corrupted["severities"]]
+        found = at_matched_accuracy(records, ahead, networks=plain)
         for name in _LOWERED:
-            claimed.append(is_below(f"sensitivity of {name} - of vit-small", paired(at_end(records, name), plain), 0.0))
+            lower = halvings(records, "vit-small", name)
+            claimed = [is_above(f"how often {name} halves the sensitivity of vit-small", lower, 0.0)]
             claimed += [_more_robust(records, name, kind) for kind in ("noise", "blur")]
-        return [*at_matched_accuracy(records, claimed), *map(beyond, _questions(records))]
+            found += at_matched_accuracy(records, claimed, networks=["vit-small", name])
+        return [*found, *map(beyond, _questions(records))]
 
 
 def _transformers_ahead(records: Records[Training], severity: int) -> Expectation:

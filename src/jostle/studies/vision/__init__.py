@@ -11,6 +11,7 @@ from jostle.studies.vision.comparing import (
     at_end,
     corrupted_accuracy,
     final_value,
+    halvings,
     in_common,
     mean_accuracy,
 )
@@ -57,6 +58,7 @@ __all__ = [
     "corrupted_over_training",
     "final_value",
     "follow",
+    "halvings",
     "in_common",
     "mean_accuracy",
     "mean_and_range",

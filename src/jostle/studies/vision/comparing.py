@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 
 from jostle.results import Record
+from jostle.studies.evidence import Measured, paired
 from jostle.studies.records import Records
 from jostle.studies.vision.settings import Training
 
@@ -11,6 +12,11 @@ from jostle.studies.vision.settings import Training
 def at_end(records: Records[Training], name: str) -> dict[int, float]:
     """Sensitivity of the trained network, by seed."""
     return records.where(network=name).by("seed", "sensitivity")
+
+
+def halvings(records: Records[Training], before: str, after: str) -> Measured:
+    """How often the sensitivity of one network is halved to get to that of another, over seeds: log2 of their ratio."""
+    return paired(*(_logs(at_end(records, name)) for name in (before, after)))
 
 
 def final_value(records: Records[Training], name: str, final: str) -> dict[int, float]:
@@ -58,3 +64,7 @@ def in_common(first: dict[int, float], second: dict[int, float]) -> tuple[dict[i
 def _first(epochs: Sequence[Record], accuracy: float) -> Record | None:
     reached = (epoch for epoch in epochs if epoch["accuracy"] >= accuracy and "sensitivity" in epoch)
     return next(reached, None)
+
+
+def _logs(values: dict[int, float]) -> dict[int, float]:
+    return {seed: math.log2(value) if value else math.nan for seed, value in values.items()}

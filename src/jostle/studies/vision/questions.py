@@ -26,23 +26,22 @@ class Question(NamedTuple):
 
 def sensitivity(when: str, wanted: Noise, passes: int, settings: Training, images: Dataset, seed: int) -> Question:
     """Sensitivity to Gaussian noise in one token of the training images: paper 1 (2403.06925), section 5."""
-    tokens = wanted["tokens"] or settings.tokens
+    tokens, moved = wanted["tokens"] or settings.tokens, wanted.get("perturbation") or GaussianNoise(wanted["std"])
 
     def ask(model: nn.Module) -> Record:
         m = measure(
             model,
             images.inputs,
             tokens=tokens,
-            perturbation=GaussianNoise(wanted["std"]),
+            perturbation=moved,
+            average=settings.averaging,
             plan=Until(relative=0.05, max_passes=passes),
             seed=seed,
         )
         return {"value": m.value, "low": m.low, "high": m.high, "level": m.settings.level, "passes": m.passes}
 
-    return Question(
-        f"{when}, {tokens if isinstance(tokens, str) else tokens.describe()}, std {wanted['std']!r}, {passes} passes",
-        ask,
-    )
+    named = [each if isinstance(each, str) else each.describe() for each in (tokens, moved)]
+    return Question(f"{when}, {', '.join(named)}, {passes} passes", ask)
 
 
 def accuracy_on_corrupted(

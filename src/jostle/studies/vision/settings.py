@@ -39,9 +39,12 @@ def augmented(chosen: Network, std: float, **changes: Any) -> dict[str, Any]:
     return {**chosen, **changes, "augment": {"std": std}}
 
 
-def noise(std: float, tokens: str = "") -> dict[str, Any]:
-    """Gaussian noise of this std in one token; the study's own patches unless ``tokens`` is another spec."""
-    return {"std": std, "tokens": tokens}
+def noise(std: float, tokens: str = "", perturbation: str = "") -> dict[str, Any]:
+    """Gaussian noise of this std in one token; the study's own tokens unless ``tokens`` is another spec.
+
+    With ``perturbation``, another spec, that is done to the token instead; ``std`` only labels it then.
+    """
+    return {"std": std, "tokens": tokens, **({"perturbation": perturbation} if perturbation else {})}
 
 
 def corrupted(
@@ -106,3 +109,8 @@ class Training(Settings):
     def tokens(self) -> TokenView:
         """What a token is, where a measurement does not say."""
         return Patches(self.patch)
+
+    @property
+    def averaging(self) -> str:
+        """What sensitivity is the mean over: ``macro``, over inputs, or ``micro``, over all their tokens."""
+        return "macro"

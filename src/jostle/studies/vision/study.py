@@ -37,13 +37,20 @@ class TrainingStudy(Study[Training]):
 
 
 def at_matched_accuracy(
-    records: Records[Training], claims: Sequence[Expectation], accuracy: float = 0.99
+    records: Records[Training], claims: Sequence[Expectation], accuracy: float = 0.99, networks: Sequence[str] = ()
 ) -> list[Expectation]:
-    """What a paper says of networks of the same accuracy, which is undecided where some network did not get there."""
-    short = [cell.key for cell, record in records if record["train_accuracy"] < accuracy]
-    is_reached = holds_for_all(
-        f"every network has {accuracy:.0%} of its training images right", len(short), len(records)
-    )
+    """What a paper says of networks of the same accuracy, which is undecided where one of them did not get there.
+
+    Arguments:
+        records: of a study.
+        claims: what is expected.
+        accuracy: on the training inputs, that every network must have.
+        networks: those that the claims are about; all, if none is named.
+    """
+    about = [(cell, record) for cell, record in records if not networks or cell.values["network"] in networks]
+    short = [cell.key for cell, record in about if record["train_accuracy"] < accuracy]
+    whose = f"each of {', '.join(networks)}" if networks else "every network"
+    is_reached = holds_for_all(f"{whose} has {accuracy:.0%} of its training inputs right", len(short), len(about))
     if short:
         reason = f"{', '.join(short)} did not reach {accuracy:.0%} training accuracy"
         claims = [doubted(claim, reason) for claim in claims]
