@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 import torch
 
+import jostle
+
 FOLDER = Path(__file__).parent.parent / "examples"
 SCRIPTS = sorted(FOLDER.glob("*.py"))
 
@@ -84,3 +86,26 @@ def test_compare_two(run):
     [difference] = [numbers(line) for line in out.splitlines() if "mlp - vit-simple" in line]
     assert difference[0] == pytest.approx(measured["mlp"][0] - measured["vit-simple"][0], abs=2e-4)
     assert difference[1] <= difference[0] <= difference[2]
+
+
+def test_lower_sensitivity(run, monkeypatch):
+    """On noisy patterns in place of the digits, for which docs/results/lowering.jsonl has the numbers."""
+    generator = torch.Generator().manual_seed(0)
+    patterns = torch.randn(10, 1, 28, 28, generator=generator, dtype=torch.float32)
+
+    def load(name, split="train"):
+        labels = torch.arange({"train": 100, "test": 100}[split]) % 10
+        noise = torch.randn(len(labels), 1, 28, 28, generator=generator, dtype=torch.float32)
+        return jostle.data.Dataset(name, patterns[labels] + 1.5 * noise, labels, classes=10, split=split)
+
+    monkeypatch.setattr(jostle.data, "load", load)
+    out = run("lower_sensitivity")
+    measured = {line.split()[0]: numbers(line) for line in out.splitlines() if "[" in line and " - " not in line}
+    assert set(measured) == {"plain", "penalised"}
+    [(fall, low, high)] = [numbers(line)[:3] for line in out.splitlines() if "plain - penalised" in line]
+    assert 0 < low <= fall <= high
+    assert fall == pytest.approx(measured["plain"][0] - measured["penalised"][0], abs=2e-4)
+    plain, penalised, gain, error = numbers(out.splitlines()[-1])
+    assert min(plain, penalised) > 50
+    assert gain == pytest.approx(penalised - plain, abs=0.11)
+    assert error > 0
