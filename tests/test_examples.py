@@ -109,3 +109,10 @@ def test_lower_sensitivity(run, monkeypatch):
     assert min(plain, penalised) > 50
     assert gain == pytest.approx(penalised - plain, abs=0.11)
     assert error > 0
+
+
+def test_watch_training(run):
+    rows = [[float(number) for number in line.split()] for line in run("watch_training").splitlines()[1:]]
+    assert [row[0] for row in rows] == list(range(0, 401, 50))
+    assert rows[-1][1] == 1.0  # the parity is learnt
+    assert rows[-1][2] == 0.3  # 3 of 10 bits matter

@@ -1,0 +1,214 @@
+"""``Probe``: the object that a training loop calls."""
+
+import contextlib
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from jostle.errors import UsageError
+from jostle.estimates.settings import checked_whole
+from jostle.files import check_writable
+from jostle.perturbations import Perturbation
+from jostle.probe.budget import Budget
+from jostle.probe.callbacks import Pick, lightning_callback, trainer_callback
+from jostle.probe.log import COUNTS, ProbeLog
+from jostle.probe.looking import Looking, Model, Numbers
+from jostle.probe.measures import Measure, chosen
+from jostle.probe.question import Question
+from jostle.probe.trackers import senders
+from jostle.probe.untouched import random_numbers
+from jostle.responses import Response
+from jostle.sampling import Plan
+from jostle.tokens import TokenView
+from jostle.training import Epoch
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+class Probe:
+    """Measures sensitivity while a model trains, every so many steps, within a share of the training time.
+
+    Every measurement uses the same inputs and the same noise, so curves over steps are smooth, and it changes nothing:
+    a model trained with a probe has the same weights, bit for bit, as one trained without (see ``untouched``).
+
+    >>> import torch, jostle
+    >>> bits = torch.randint(2, (200, 8), generator=torch.Generator().manual_seed(0)) * 2.0 - 1.0
+    >>> probe = Probe(bits, tokens="coordinates", perturbation="sign-flip", every=10, share=None)
+    >>> for step in range(21):
+    ...     _ = probe(lambda x: x[:, : 1 + step // 10].prod(dim=1), step)  # a parity of 1, then 2, then 3 bits
+    >>> probe.history["step"].tolist(), probe.history["sensitivity"].tolist()
+    ([0.0, 10.0, 20.0], [0.125, 0.25, 0.375])
+
+    The first measurement raises what is wrong. A later one that fails, say because training diverged, is noted in the
+    log, with a warning, and training goes on. In a distributed run the first process measures, and the others wait.
+
+    Arguments:
+        inputs: a tensor (N, ...), a mapping of tensors, a ``Dataset`` or a ``DataLoader``; read and copied once.
+        tokens, perturbation, response, target, mask, level, seed, batch_size: as for ``jostle.measure``.
+        plan: as for ``jostle.measure``; by default ``Until(half_width=0.02)`` for flips and 10 % for other responses,
+            or the exact grid where a perturbation has no randomness and there are few tokens.
+        labels: (N,) whole numbers, for the accuracy; by default those of a dataset that has them.
+        measures: what else to ask: names of ``jostle.probe.MEASURES``, or a mapping of names to functions of (model,
+            inputs) that answer with a number or a mapping of names to numbers.
+        every: steps from one measurement to the next, at 0, ``every``, 2 ``every``, ...
+        share: of the training time, in (0, 1]: where the next measurement would exceed it, its passes are halved, up
+            to four times, or it is skipped, and the log says so. None to do what ``plan`` says, whatever it costs;
+            then the numbers are functions of the weights.
+        log: a file, one JSON line for each measurement. If it exists, the probe goes on from it: see ``ProbeLog``.
+        trackers: where numbers also go: TensorBoard's ``SummaryWriter``, ``wandb.run``, or several of them in a list.
+        name: how messages call the model.
+    """
+
+    def __init__(
+        self,
+        inputs: Any,
+        *,
+        tokens: TokenView | str,
+        perturbation: Perturbation | str,
+        response: Response | str = "flip",
+        plan: Plan | str | None = None,
+        target: str = "dataset",
+        mask: Any = None,
+        labels: Any = None,
+        measures: Mapping[str, Measure | str] | Iterable[str] = (),
+        every: int = 100,
+        share: float | None = 0.05,
+        log: str | Path | None = None,
+        trackers: Any = (),
+        level: float = 0.95,
+        seed: int = 0,
+        batch_size: int = 128,
+        name: str = "model",
+    ) -> None:
+        self._every, share = checked_whole("every", every, least=1), _checked_share(share)
+        if log is not None:
+            check_writable(log)
+        # A loader draws from the global generator when it is read; copies must be fit for gradients.
+        with random_numbers(checked_whole("seed", seed)), torch.inference_mode(False):
+            question = Question(
+                inputs, labels, tokens, perturbation, response, plan, target, mask, level, seed, batch_size
+            )
+        taken = ("step", question.quantity, "low", "high", "accuracy", "weight_norm", *COUNTS)
+        further, receivers = chosen(measures, taken), senders(trackers)
+        self._log, self._budget = ProbeLog(log), Budget(share)
+        choices = {"quantity": question.quantity, "every": self._every, "share": share}
+        self._looking = Looking(question, further, self._budget, self._log, receivers, choices, name)
+        self._previous: int | None = None
+
+    def __call__(self, model: Model, step: int) -> Numbers | None:
+        """Measure ``model`` if it is time, and return the numbers by name; None if it is not, or it was skipped.
+
+        It is time at every multiple of ``every``; in a loop that does not call at each step, at the first call from
+        there on.
+
+        Arguments:
+            model: an ``nn.Module`` in any mode, or any callable from a batch to outputs.
+            step: how many steps were made, over the whole run; it never falls.
+        """
+        previous = self._goes_on(step)
+        is_due = step % self._every == 0 if previous is None else step // self._every > previous // self._every
+        return self._looking.look(model, int(step), is_forced=False) if is_due else None
+
+    def measure(self, model: Model, step: int) -> Numbers | None:
+        """Measure ``model`` now, whatever ``every`` and ``share`` say: after training, for example.
+
+        A step that is in the log already, with the same weights, is not measured again.
+        """
+        self._goes_on(step)
+        return self._looking.look(model, int(step), is_forced=True)
+
+    def on_epoch(self, epoch: Epoch) -> Numbers | None:
+        """For ``jostle.training.fit(..., on_epoch=probe.on_epoch)``: a step is then an epoch."""
+        return self(epoch.model, epoch.number)
+
+    @contextlib.contextmanager
+    def watching(self, model: Model, optimizer: Any, *, start: int = 0) -> Iterator["Probe"]:
+        """Inside, every step of ``optimizer`` is counted and the probe called; at the end it measures once more.
+
+        Arguments:
+            model: what is measured.
+            optimizer: of torch; for others, call the probe in the loop.
+            start: steps made before, if training goes on from a checkpoint.
+        """
+        if not hasattr(optimizer, "register_step_post_hook"):
+            raise UsageError(
+                f"optimizer of type {type(optimizer).__name__} does not tell when it makes a step; expected one of "
+                "torch.optim, or call probe(model, step) in the loop"
+            )
+        done = checked_whole("start", start, least=0)
+
+        def count(*_: object) -> None:
+            nonlocal done
+            done += 1
+            self(model, done)
+
+        self(model, done)
+        handle = optimizer.register_step_post_hook(count)
+        try:
+            yield self
+        finally:
+            handle.remove()
+        self.measure(model, done)
+
+    @property
+    def history(self) -> dict[str, NDArray[np.float64]]:
+        """Columns: ``step``, ``sensitivity``, ``low``, ``high``, ``accuracy``, ``weight_norm``, further measures, and
+        ``passes``, ``halvings``, ``seconds``, ``training_seconds``, ``probe_seconds``; NaN where there is no number."""
+        return self._log.history
+
+    @property
+    def notes(self) -> list[str]:
+        """What was skipped, halved, failed or set aside, by step."""
+        return self._log.notes
+
+    def plot(self, *columns: str, title: str | None = None, log_x: bool = False, log_y: bool = False) -> "Figure":
+        """Columns of ``history`` over steps, with intervals as bands; by default the sensitivity."""
+        return self._log.plot(*columns, title=title, log_x=log_x, log_y=log_y)
+
+    @staticmethod
+    def read(path: str | Path) -> ProbeLog:
+        """The log in a file, with ``history``, ``notes``, ``settings`` and ``plot``, also while the run goes on."""
+        return ProbeLog.read(path)
+
+    def lightning(self, model: Pick | None = None) -> Any:
+        """A callback for Lightning's ``Trainer``.
+
+        Arguments:
+            model: a function from the ``LightningModule`` to what is measured; by default the module itself.
+        """
+        return lightning_callback(self, model)
+
+    def trainer_callback(self, model: Pick | None = None) -> Any:
+        """A callback for the ``Trainer`` of transformers.
+
+        Arguments:
+            model: a function from the model that is trained to what is measured; by default the model itself.
+        """
+        return trainer_callback(self, model)
+
+    def _goes_on(self, step: int) -> int | None:
+        """Take note of ``step``; returns the one before."""
+        step, previous = checked_whole("step", step, least=0), self._previous
+        if previous is not None and step < previous:
+            raise UsageError(
+                f"step={step} comes after step={previous}; a probe watches one run, with steps counted over all its "
+                "epochs; make another probe for another run"
+            )
+        self._budget.start()
+        self._previous = step
+        return previous
+
+
+def _checked_share(share: float | None) -> float | None:
+    if share is None:
+        return None
+    if isinstance(share, bool) or not isinstance(share, int | float) or not 0 < share <= 1:
+        raise UsageError(
+            f"share={share!r} must be a part of the training time in (0, 1], for example 0.05, or None for no limit"
+        )
+    return float(share)

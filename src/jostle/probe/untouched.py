@@ -1,0 +1,116 @@
+"""What keeps training as it was: everything a measurement could change is put back, whatever it does."""
+
+import contextlib
+import random
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+Place = tuple[dict[str, Any], str]  # a module's table of parameters or buffers, and a name in it
+
+
+@contextlib.contextmanager
+def untouched(model: Callable[..., Any], seed: int, *, guards_parameters: bool) -> Iterator[None]:
+    """Inside: eval mode, no gradients, no autocast, random numbers that are functions of ``seed``. Then all is back.
+
+    Put back bit for bit: the global generators of torch (CPU and CUDA), numpy and Python, the mode of every module,
+    gradients (the very tensors), values of buffers, and autocast. Hooks on the modules see the passes inside.
+
+    Arguments:
+        model: a module, or any callable, of which nothing is known.
+        seed: of the global generators inside.
+        guards_parameters: also put back the values of parameters and what requires gradients. It takes a copy of
+            them, so it is for functions that are not known to leave them alone.
+    """
+    modules = list(model.modules()) if isinstance(model, nn.Module) else []
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(random_numbers(seed))
+        stack.enter_context(torch.inference_mode(False))  # what it makes could not be used with gradients
+        stack.enter_context(torch.no_grad())
+        for kind in sorted({"cpu", _device_type(modules)}):
+            # In the type of the weights; and no cast of a weight, made here without gradients, is kept for training.
+            stack.enter_context(torch.autocast(kind, enabled=False, cache_enabled=False))
+        stack.enter_context(_values([(module._buffers, name) for module in modules for name in module._buffers]))
+        if guards_parameters:
+            stack.enter_context(_values([(each._parameters, name) for each in modules for name in each._parameters]))
+        stack.enter_context(_gradients([parameter for module in modules for parameter in module.parameters(False)]))
+        stack.enter_context(_eval_mode(modules))
+        yield
+
+
+@contextlib.contextmanager
+def random_numbers(seed: int) -> Iterator[None]:
+    """Inside, the global generators of torch, numpy and Python are functions of ``seed``; then they are as before."""
+    # Asking a CUDA device that nobody has used would set it up, and it has no state to lose.
+    devices = list(range(torch.cuda.device_count())) if torch.cuda.is_initialized() else []  # type: ignore[no-untyped-call]
+    of_python, of_numpy = random.getstate(), np.random.get_state()  # noqa: NPY002 - the global one is what others use
+    try:
+        with torch.random.fork_rng(devices=devices):
+            torch.default_generator.manual_seed(
+                seed % 2**63
+            )  # torch.manual_seed would reach devices that are not restored
+            for device in devices:
+                torch.cuda.default_generators[device].manual_seed(seed % 2**63)
+            np.random.seed(seed % 2**32)  # noqa: NPY002
+            random.seed(seed)
+            yield
+    finally:
+        np.random.set_state(of_numpy)  # noqa: NPY002
+        random.setstate(of_python)
+
+
+@contextlib.contextmanager
+def _eval_mode(modules: list[nn.Module]) -> Iterator[None]:
+    modes = [module.training for module in modules]
+    try:
+        for module in modules:
+            module.training = False  # not .eval(), which a module may override to keep a part in train mode
+        yield
+    finally:
+        for module, mode in zip(modules, modes, strict=True):
+            module.training = mode
+
+
+@contextlib.contextmanager
+def _gradients(parameters: list[nn.Parameter]) -> Iterator[None]:
+    """Gradients are taken away and the same tensors put back, so that nothing inside can add to them."""
+    kept = [(parameter, parameter.grad, parameter.requires_grad) for parameter in parameters]
+    try:
+        for parameter in parameters:
+            parameter.grad = None
+        yield
+    finally:
+        for parameter, gradient, requires_grad in kept:
+            parameter.grad = gradient
+            if parameter.requires_grad != requires_grad:
+                parameter.requires_grad_(requires_grad)
+
+
+@contextlib.contextmanager
+def _values(places: list[Place]) -> Iterator[None]:
+    kept = [
+        (table, name, table[name], table[name].detach().clone()) for table, name in places if table[name] is not None
+    ]
+    try:
+        yield
+    finally:
+        for table, name, tensor, before in kept:
+            _put_back(table, name, tensor, before)
+
+
+def _put_back(table: dict[str, Any], name: str, tensor: Tensor, before: Tensor) -> None:
+    now = table.get(name)
+    # A tensor of another shape is a cache that grew; the model may remember elsewhere that it did, so it stays.
+    if now is not tensor and isinstance(now, Tensor) and now.shape == tensor.shape:
+        table[name] = tensor
+    if not torch.equal(tensor, before):  # Only then: a write would void what autograd saved for a backward pass.
+        with torch.no_grad():
+            tensor.copy_(before)
+
+
+def _device_type(modules: list[nn.Module]) -> str:
+    parameter = next(modules[0].parameters(), None) if modules else None
+    return "cpu" if parameter is None else parameter.device.type
