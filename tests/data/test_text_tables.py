@@ -92,4 +92,6 @@ def test_long_fields_are_read_and_the_limit_of_the_process_is_put_back(tmp_path)
     assert list(cells(f"a,b\n{text},1\n", ",", True, tmp_path))[1] == [text, "1"]
     with pytest.raises(UsageError):
         list(cells('"a', ",", True, tmp_path))
+    unfinished = cells("a,b\n1,2\n", ",", True, tmp_path)
+    next(unfinished)
     assert csv.field_size_limit() == before

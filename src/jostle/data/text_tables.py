@@ -68,21 +68,21 @@ def cells(text: str, delimiter: str, quoted: bool, path: Path) -> Iterator[list[
         quoted: whether a quotation mark wraps a field.
         path: where it came from, for error messages.
     """
-    lines = io.StringIO(text, newline="")
+    lines, rows = io.StringIO(text, newline=""), []
     # Not the default limit of 131,072 characters, which a long document exceeds. The limit is of the whole process, so
-    # it is put back.
-    before, row = csv.field_size_limit(max(len(text), 1)), 0
+    # it is put back before anything else happens.
+    before = csv.field_size_limit(max(len(text), 1))
     try:
         # A quotation mark that is a character like any other: for csv, none that it knows.
         for found in csv.reader(lines, delimiter=delimiter, quotechar='"' if quoted else None, strict=True):
-            if found:
-                yield found
-                row += 1
+            rows.append(found)  # noqa: PERF402 - on an error the rows before it are counted
     except csv.Error as error:
-        where = "the header" if row == 0 else f"row {row}"
+        count = sum(map(bool, rows))
+        where = f"row {count}" if count else "the header"
         raise UsageError(f"{path} {where} cannot be read ({error}); is a quotation mark not closed?") from None
     finally:
         csv.field_size_limit(before)
+    return (found for found in rows if found)
 
 
 def read_pairs(path: Path, columns: int, texts: tuple[int, ...], header: tuple[str, ...] = ()) -> LabelledRows:
