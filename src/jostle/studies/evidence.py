@@ -148,7 +148,7 @@ def rank_correlation(first: Values, second: Values) -> Measured:
 
     >>> found = rank_correlation([1, 2, 3, 4, 5, 6], [1, 2, 3, 4, 6, 5])
     >>> round(found.value, 4), [round(end, 3) for end in found.ends(0.95)]
-    (0.9429, [0.422, 0.996])
+    (0.9429, [0.383, 0.996])
 
     Arguments:
         first, second: values by name (matched by name), or in the same order.
@@ -174,7 +174,7 @@ def rank_correlation(first: Values, second: Values) -> Measured:
     def ends(level: float) -> Ends:
         reach = float(special.ndtri((1 + level) / 2)) * math.sqrt((1 + inner**2 / 2) / (count - 3))
         low, high = math.tanh(math.atanh(inner) - reach), math.tanh(math.atanh(inner) + reach)
-        return (-1.0 if value < -nearest else low), (1.0 if value > nearest else high)
+        return (-1.0 if value < -nearest - _ROUNDING else low), (1.0 if value > nearest + _ROUNDING else high)
 
     return Measured(value, ends, method=f"Bonett and Wright, {count} things")
 
