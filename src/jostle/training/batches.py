@@ -1,10 +1,13 @@
 """Examples of a dataset as a model takes them."""
 
+from collections.abc import Iterator
+
 import torch
 from torch import Tensor, nn
 
 from jostle.data import Dataset
 from jostle.errors import UsageError
+from jostle.training.seeding import order, shuffled_by_length
 
 
 class Batches:
@@ -18,6 +21,7 @@ class Batches:
         self._labels = dataset.labels.to(weights.device, torch.int64)
         # Token ids stay whole numbers.
         self._kind = weights.dtype if dataset.inputs.is_floating_point() else dataset.inputs.dtype
+        self.lengths = _lengths(model, dataset.inputs)
 
     def __len__(self) -> int:
         return len(self._labels)
@@ -32,3 +36,24 @@ class Batches:
     def slice(self, start: int, stop: int) -> tuple[Tensor, Tensor]:
         """Inputs and labels of the examples ``start`` .. ``stop`` - 1; of fewer at the end."""
         return self._inputs[start:stop].to(self._device, self._kind), self._labels[start:stop]
+
+    def all(self, batch_size: int) -> Iterator[tuple[Tensor, Tensor]]:
+        """Every example once: in their order, but texts by length, so that little padding is computed."""
+        if self.lengths is None:
+            yield from (self.slice(start, start + batch_size) for start in range(0, len(self), batch_size))
+        else:
+            yield from map(self.take, torch.split(self.lengths.argsort(stable=True), batch_size))
+
+    def shuffled(self, batch_size: int, seed: int, epoch: int) -> tuple[Tensor, ...]:
+        """Which examples each step of an epoch takes: in random order; of texts, batches of about the same length."""
+        if self.lengths is None:
+            return torch.split(order(len(self), seed, epoch), batch_size)
+        return shuffled_by_length(self.lengths, batch_size, seed, epoch)
+
+
+def _lengths(model: nn.Module, inputs: Tensor) -> Tensor | None:
+    """How many tokens each text has, (examples,), if the inputs are texts of a model that says what padding is."""
+    pad = getattr(model, "pad", None)
+    if not isinstance(pad, int) or inputs.dim() != 2 or inputs.is_floating_point():
+        return None
+    return inputs.ne(pad).sum(dim=1).cpu()

@@ -35,8 +35,7 @@ def evaluate(model: nn.Module, dataset: Dataset, *, batch_size: int = 500) -> Ev
         # Not inference_mode: no faster beyond noise for an MLP and a ViT, and what a model keeps of such a pass, say a
         # table of positions, could not be trained with afterwards.
         with torch.no_grad():
-            for start in range(0, len(batches), batch_size):
-                inputs, labels = batches.slice(start, start + batch_size)
+            for inputs, labels in batches.all(batch_size):
                 logits = model(inputs)  # (batch, classes)
                 objectives.check_logits(logits, dataset.classes)
                 losses.append(objectives.losses(logits, labels).sum())

@@ -14,7 +14,7 @@ from jostle.training.batches import Batches
 from jostle.training.evaluation import Evaluation, evaluate
 from jostle.training.precision import autocast, check_precision, gradient_scaler
 from jostle.training.recipe import Recipe
-from jostle.training.seeding import order, own_randomness
+from jostle.training.seeding import own_randomness
 
 STEPS_BETWEEN_LOOKS = 200  # Each look reads a number from the device, which must have finished all steps by then.
 
@@ -55,7 +55,7 @@ class Loop:
         before, batch_size = (epoch - 1) * len(self.dataset), self.recipe.batch_size
         for group in self.optimizer.param_groups:
             group["lr"] = self.recipe.lr_of(epoch)
-        batches = torch.split(order(len(self.dataset), self.recipe.seed, epoch), batch_size)
+        batches = self._batches.shuffled(batch_size, self.recipe.seed, epoch)
         total = torch.zeros((), device=self.device)
         self.model.train()
         try:

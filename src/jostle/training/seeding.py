@@ -7,10 +7,28 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
+from jostle.data import length_order
+
+_POOL = 20  # batches sorted together: on QQP 9 % of the tokens computed are padding, 56 % in batches drawn at random
+
 
 def order(examples: int, seed: int, epoch: int) -> Tensor:
     """In which order an epoch takes its examples: a permutation of 0 .. ``examples`` - 1."""
     return torch.randperm(examples, generator=torch.Generator().manual_seed(_derive("order", seed, epoch)))
+
+
+def shuffled_by_length(lengths: Tensor, batch_size: int, seed: int, epoch: int) -> tuple[Tensor, ...]:
+    """Batches of an epoch, each of texts of about the same length: which examples each of them takes.
+
+    Texts are dealt at random into pools of ``_POOL`` batches and sorted within them; see ``jostle.data.length_order``.
+
+    Arguments:
+        lengths: (examples,).
+        batch_size: of each batch but a last one of every pool.
+        seed, epoch: what the order is a function of.
+    """
+    dealt = length_order(lengths, batch_size, _derive("order", seed, epoch), pool=_POOL)
+    return tuple(torch.from_numpy(batch) for batch in dealt.batches)
 
 
 @contextlib.contextmanager
