@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 import torch
 
-from jostle import data, measure, studies
+from jostle import data, measure, models, studies
 from jostle.results import Store
 from jostle.studies import Context, Verdict, is_below, over_seeds, vision
 from jostle.studies.study import Cell
@@ -168,6 +168,20 @@ def test_a_penalty_and_an_augmentation_change_the_training(study, tmp_path):
         for name, chosen in made.items()
     }
     assert len(set(losses.values())) == 3
+
+
+def test_frozen_modules_keep_the_weights_they_were_drawn_with(study, tmp_path):
+    settings, kept = study.scales["smoke"], {}
+    chosen = settings.networks["mlp-leaky-relu"]
+
+    def keep(model, seen, unseen):
+        kept.update({name: parameter.detach().clone() for name, parameter in model.named_parameters()})
+        return {}
+
+    vision.follow(vision.partly_trained(chosen, "layers.0"), settings, 3, context(tmp_path / "cell"), keep)
+    drawn = dict(models.create(chosen["model"], seed=3, **chosen["sizes"]).named_parameters())
+    same = {name for name, parameter in drawn.items() if torch.equal(parameter, kept[name])}
+    assert same == {name for name in drawn if name.startswith("layers.0.")}
 
 
 def test_claims_about_networks_that_did_not_get_there_are_undecided():

@@ -28,6 +28,7 @@ MODULES: list[str] = [
     "jostle.studies.p2403_06925.language_variance",
     "jostle.studies.p2403_06925.language_validation",
     "jostle.studies.p2403_06925.language_gpt2",
+    "jostle.studies.p2403_06925.language_choices",
     "jostle.studies.p2403_06925.language_init",
     "jostle.studies.p2403_06925.figure_23",
     "jostle.studies.jostle.correlations",

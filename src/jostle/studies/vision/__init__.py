@@ -34,6 +34,7 @@ from jostle.studies.vision.settings import (
     corrupted,
     network,
     noise,
+    partly_trained,
     penalised,
 )
 from jostle.studies.vision.study import TrainingStudy, at_matched_accuracy
@@ -65,5 +66,6 @@ __all__ = [
     "network",
     "noise",
     "over_training",
+    "partly_trained",
     "penalised",
 ]

@@ -99,6 +99,8 @@ class _Following:
 
     def _fit(self) -> tuple[nn.Module, History]:
         model = models.create(self.chosen["model"], seed=self.seed, **_sizes(self.chosen))
+        for name in self.chosen.get("frozen", ()):
+            model.get_submodule(name).requires_grad_(False)
         history = fit(
             model,
             self.images,

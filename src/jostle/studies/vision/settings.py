@@ -39,6 +39,11 @@ def augmented(chosen: Network, std: float, **changes: Any) -> dict[str, Any]:
     return {**chosen, **changes, "augment": {"std": std}}
 
 
+def partly_trained(chosen: Network, *frozen: str) -> dict[str, Any]:
+    """The same network of which the modules ``frozen`` keep the weights they were drawn with."""
+    return {**chosen, "frozen": list(frozen)}
+
+
 def noise(std: float, tokens: str = "", perturbation: str = "") -> dict[str, Any]:
     """Gaussian noise of this std in one token; the study's own tokens unless ``tokens`` is another spec.
 
