@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from jostle.errors import UsageError
 from jostle.figures.scales import set_linear, set_log
-from jostle.figures.style import INK, LINES, WIDTH, label, looks, styled
+from jostle.figures.style import COLORS, INK, LINES, WIDTH, label, looks, styled
 
 
 def scatter(
@@ -42,11 +42,12 @@ def scatter(
         xs, ys = (np.concatenate([pair[i] for pair in arrays.values()]) for i in (0, 1))
         for (name, line), style in zip((lines or {}).items(), cycle(LINES[1:]), strict=False):
             axes.plot(*map(np.asarray, line), color=INK, linewidth=1.1, linestyle=style, label=name, zorder=1)
-        for name, (x, y) in arrays.items():
-            look = by_name[name]
+        for number, (name, (x, y)) in enumerate(arrays.items()):
+            look, is_hollow = by_name[name], number >= len(COLORS)  # a colour that was there before
+            face, edge = ("none", look.color) if is_hollow else (look.color, "white")
             axes.plot(
                 x, y, linestyle="none", marker=look.marker, color=look.color, markersize=4.2, alpha=0.75,
-                markeredgecolor="white", markeredgewidth=0.4, label=name,
+                markerfacecolor=face, markeredgecolor=edge, markeredgewidth=1.0 if is_hollow else 0.4, label=name,
             )  # fmt: skip
         (set_log if log_x else set_linear)(axes, "x", xs, xs)
         (set_log if log_y else set_linear)(axes, "y", ys, ys)
