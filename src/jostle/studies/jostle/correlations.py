@@ -1,5 +1,6 @@
 """Our own question: across trained networks, does low sensitivity go with robustness and with flat minima?"""
 
+import dataclasses
 import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -179,7 +180,17 @@ def _over_seeds(records: Records[Training], compared: _Compared) -> Expectation:
         seed: rank_correlation(*({name: by[seed] for name, by in one.items()} for one in (sensitivity, other))).value
         for seed in seeds
     }
-    return _expected(compared, "of these networks, over seeds", over_seeds(found))
+    return _expected(compared, "of these networks, over seeds", _within_one(over_seeds(found)))
+
+
+def _within_one(measured: Measured) -> Measured:
+    """The same, less what no correlation can be."""
+
+    def ends(level: float) -> tuple[float, float]:
+        low, high = measured.ends(level)
+        return max(low, -1.0), min(high, 1.0)
+
+    return dataclasses.replace(measured, ends=ends)
 
 
 def _expected(compared: _Compared, where: str, measured: Measured) -> Expectation:
