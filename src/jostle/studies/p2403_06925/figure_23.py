@@ -61,4 +61,4 @@ class Figure23(TrainingStudy):
             for kind in _KINDS
             for depth in deeper
         ]
-        return [*at_matched_accuracy(records, claimed), *map(beyond, same)]
+        return [*at_matched_accuracy(records, claimed, text.ACCURACY), *map(beyond, same)]

@@ -135,7 +135,7 @@ class LanguageChoices(TrainingStudy):
         right, released = less(ONCE, LSTM, ONCE), less(TWICE, PARTLY, ONCE)
         one_by_one = [less(TWICE, LSTM, ONCE), less(ONCE, PARTLY, ONCE)]
         others = [less(BEFORE, LSTM, BEFORE), less(MACRO, LSTM, MACRO)]
-        return [*at_matched_accuracy(records, [right, released, *one_by_one]), *map(beyond, others)]
+        return [*at_matched_accuracy(records, [right, released, *one_by_one], text.ACCURACY), *map(beyond, others)]
 
 
 def _chosen(records: Records[Training], name: str, choice: str) -> dict[int, float]:

@@ -31,4 +31,4 @@ class LanguageGpt2(TrainingStudy):
             is_less(f"sensitivity of {first} - sensitivity of {second}", values[first], values[second])
             for first, second in (("encoder", "decoder"), ("decoder", "lstm"))
         ]
-        return at_matched_accuracy(records, claimed)
+        return at_matched_accuracy(records, claimed, text.ACCURACY)

@@ -3,11 +3,12 @@
 from typing import Any
 
 import numpy as np
-from torch import nn
+import torch
+from torch import Tensor, nn
 
 from jostle.data import Dataset
 from jostle.estimates import measure
-from jostle.figures import Series, curves
+from jostle.figures import Series, curves, dots
 from jostle.perturbations import GaussianNoise
 from jostle.results import Record
 from jostle.sampling import Grid
@@ -17,10 +18,12 @@ from jostle.studies.p2403_06925 import text
 from jostle.studies.records import Records
 from jostle.studies.study import Drawing
 from jostle.studies.verdict import Expectation, beyond, is_above
-from jostle.studies.vision import Training, TrainingStudy, at_matched_accuracy
+from jostle.studies.vision import Training, TrainingStudy, at_matched_accuracy, mean_and_range
 from jostle.tokens import Embeddings
+from jostle.tokens.text_views import SPECIAL_KEY
 
 _NAMES = ("encoder", "encoder-relu", "decoder", "lstm")
+FIRST, SEPARATORS, WORDS = "first token", "separators", "words"
 _LATE = 5  # tokens at the end of a text
 _TEXTS, _DRAWS, _LEAST = 200, 2, 50  # a position is drawn if at least so many trials are behind it
 
@@ -45,20 +48,31 @@ class LanguagePositions(TrainingStudy):
 
     def further(self, model: nn.Module, seen: Dataset, unseen: Dataset, settings: Training, seed: int) -> Record:
         texts = seen.inputs[: min(len(seen), _TEXTS)]
-        return {
+        noise = GaussianNoise(settings.std)
+        profiles = {
             f"profile_{alignment}": measure(
-                model,
-                texts,
-                tokens=Embeddings(alignment=alignment),
-                perturbation=GaussianNoise(settings.std),
-                plan=Grid(draws=_DRAWS),
-                seed=seed,
+                model, texts, tokens=Embeddings(alignment=alignment), perturbation=noise, plan=Grid(_DRAWS), seed=seed
             ).profile.to_dict()
             for alignment in ("right", "left")
         }
+        kinds = {}
+        for name, is_of_kind in _kinds(texts).items():
+            # A view leaves out what is marked as special: here all that is not of this kind.
+            marked = {"input_ids": texts, "attention_mask": (texts != 0).long(), SPECIAL_KEY: (~is_of_kind).long()}
+            found = measure(
+                model,
+                {key: value[is_of_kind.any(dim=1)] for key, value in marked.items()},
+                tokens=Embeddings(special=False),
+                perturbation=noise,
+                average="micro",
+                plan=Grid(_DRAWS),
+                seed=seed,
+            )
+            kinds[name] = {"value": found.value, "low": found.low, "high": found.high, "level": found.settings.level}
+        return {**profiles, "kinds": kinds}
 
     def figures(self, records: Records[Training]) -> list[Drawing]:
-        return [_by_position(records, alignment) for alignment in ("right", "left")]
+        return [*(_by_position(records, alignment) for alignment in ("right", "left")), _by_kind(records)]
 
     def expectations(self, records: Records[Training]) -> list[Expectation]:
         leads = {name: _lead(records, name) for name in records.settings.networks}
@@ -70,7 +84,15 @@ class LanguagePositions(TrainingStudy):
             for name in ("encoder", "encoder-relu")
         ]
         ours = is_above(f"{late}: decoder - encoder", paired(leads["decoder"], leads["encoder"]), 0.0)
-        return [*at_matched_accuracy(records, claimed), beyond(ours)]
+        bumps = [
+            is_above(
+                f"sensitivity of {name} to the first token - to words",
+                paired(_kind(records, name, FIRST), _kind(records, name, WORDS)),
+                0.0,
+            )
+            for name in ("encoder", "encoder-relu")
+        ]
+        return [*at_matched_accuracy(records, claimed, text.ACCURACY), *map(beyond, [ours, *bumps])]
 
 
 def _lead(records: Records[Training], name: str) -> dict[int, float]:
@@ -86,6 +108,36 @@ def _mean(profile: Record, part: slice) -> float:
     values = np.asarray([value or 0.0 for value in profile["values"][part]])
     counts = np.asarray(profile["counts"][part], dtype=np.float64)
     return float((values * counts).sum() / max(counts.sum(), 1.0))
+
+
+def _kinds(texts: Tensor) -> dict[str, Tensor]:
+    """Which tokens are the first of their text, separators, and words, each (texts, tokens)."""
+    is_real, places = texts != 0, torch.arange(texts.shape[1])
+    last = texts.gather(1, is_real.sum(dim=1, keepdim=True) - 1)  # every text ends with a separator
+    is_first, is_separator = (places == 0).expand_as(texts), texts == last
+    return {FIRST: is_first, SEPARATORS: is_separator, WORDS: is_real & ~is_first & ~is_separator}
+
+
+def _kind(records: Records[Training], name: str, kind: str) -> dict[int, float]:
+    """Sensitivity of a network to tokens of a kind, by seed."""
+    return {seed: found[kind]["value"] for seed, found in records.where(network=name).by("seed", "kinds").items()}
+
+
+def _by_kind(records: Records[Training]) -> Drawing:
+    rows = {
+        name: [
+            mean_and_range(kind, [0.0], [list(_kind(records, name, kind).values())])
+            for kind in (FIRST, SEPARATORS, WORDS)
+        ]
+        for name in records.settings.networks
+    }
+    return Drawing(
+        "by-kind",
+        dots(rows, x_label="sensitivity"),
+        "Sensitivity to the first token, which encoders read their answer off, to separators and to words; the mean "
+        "and the range over seeds.",
+        "Sensitivity of each network to three kinds of token.",
+    )
 
 
 def _by_position(records: Records[Training], alignment: str) -> Drawing:

