@@ -13,7 +13,7 @@ MATCHED = (
 )
 SMALL_SCALE = (
     "Small scale: 3,000 training pairs, half of each class, and networks of 4 layers that are 64 wide instead of 256, "
-    "with 4 heads and 256 numbers between instead of 8 and 3,072, and no dropout; a learning rate of 0.001, for "
+    "with 4 heads and 256 numbers between instead of 8 and 3,072, and no dropout; a learning rate of 0.0005, for "
     "networks without attention that read in order 0.003, instead of 0.0001."
 )
 DIFFERENCES = (
@@ -46,8 +46,8 @@ _SIZES: dict[str, dict[str, Any]] = {
         "mlp_dim": 3072,
     },
 }
-_RATES = {"smoke": 3e-3, "small": 1e-3, "paper": 1e-4}
-_SLOW = {"small": dict.fromkeys(("lstm", "gru", "ssm"), 3e-3)}  # at 0.001 these get stuck below 98 %, or take long
+_RATES = {"smoke": 3e-3, "small": 5e-4, "paper": 1e-4}
+_SLOW = {"small": dict.fromkeys(("lstm", "gru", "ssm"), 3e-3)}  # slowly below; and the encoder with ReLU diverges at 0.001
 _FIXED: dict[str, dict[str, Any]] = {
     "smoke": {"seeds": 1, "limit": 60, "test_limit": 40, "batch_size": 20, "passes": 100, "milestones": ()},
     "small": {"limit": 3_000, "test_limit": 2_000, "batch_size": 32, "max_epochs": 40, "passes": 2_000},
