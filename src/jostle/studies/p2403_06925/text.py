@@ -46,8 +46,8 @@ _SIZES: dict[str, dict[str, Any]] = {
         "mlp_dim": 3072,
     },
 }
-_RATES = {"smoke": 3e-3, "small": 5e-4, "paper": 1e-4}
-_SLOW = {"small": dict.fromkeys(("lstm", "gru", "ssm"), 3e-3)}  # slowly below; and the encoder with ReLU diverges at 0.001
+_RATES = {"smoke": 3e-3, "small": 5e-4, "paper": 1e-4}  # at 0.001 the encoder with ReLU diverges
+_SLOW = {"small": dict.fromkeys(("lstm", "gru", "ssm"), 3e-3)}  # at less they learn slowly
 _FIXED: dict[str, dict[str, Any]] = {
     "smoke": {"seeds": 1, "limit": 60, "test_limit": 40, "batch_size": 20, "passes": 100, "milestones": ()},
     "small": {"limit": 3_000, "test_limit": 2_000, "batch_size": 32, "max_epochs": 40, "passes": 2_000},
