@@ -56,7 +56,7 @@ class EmbeddedTwice(nn.Module):
 
 
 def with_partly_trained(settings: TextTraining) -> TextTraining:
-    """The same with one more LSTM, of which only the recurrent layers are trained: for longer, at a third of the rate."""
+    """The same with one more LSTM, of which only the recurrent layers are trained: longer, at a third of the rate."""
     partly = partly_trained(settings.networks[LSTM], "embeddings", "classifier")
     slowly = {"lr": partly["lr"] / 3, "max_epochs": 2 * settings.max_epochs}
     networks = {**settings.networks, PARTLY: {**partly, **slowly}}
@@ -82,7 +82,8 @@ class LanguageChoices(TrainingStudy):
         text.SMALL_SCALE,
         "The released code trains the recurrent layers of the LSTM only, and gives the encoder noise that a second "
         "embedding LayerNorm shrinks to the size of a usual token; the LSTM gets the noise as it is. Here both kinds "
-        "of LSTM are trained, the latter at a third of the learning rate, and every network gets noise in each of these places that it has.",
+        "of LSTM are trained, the latter at a third of the learning rate, and every network gets noise in each of "
+        "these places that it has.",
         "The tokenizer is trained on the training texts; sampling stops at a precision.",
     )
 
