@@ -36,6 +36,7 @@ _PACKAGES = [
     "boolean",
     "corruptions",
     "data",
+    "features",
     "figures",
     "grokking",
     "integrations",
@@ -73,6 +74,7 @@ if TYPE_CHECKING:
     from jostle import boolean as boolean
     from jostle import corruptions as corruptions
     from jostle import data as data
+    from jostle import features as features
     from jostle import figures as figures
     from jostle import grokking as grokking
     from jostle import integrations as integrations
