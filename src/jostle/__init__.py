@@ -44,6 +44,7 @@ _PACKAGES = [
     "landscape",
     "lowering",
     "models",
+    "parity",
     "perturbations",
     "probe",
     "report",
@@ -82,6 +83,7 @@ if TYPE_CHECKING:
     from jostle import landscape as landscape
     from jostle import lowering as lowering
     from jostle import models as models
+    from jostle import parity as parity
     from jostle import perturbations as perturbations
     from jostle import probe as probe
     from jostle import report as report

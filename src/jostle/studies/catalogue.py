@@ -31,6 +31,7 @@ MODULES: list[str] = [
     "jostle.studies.p2403_06925.language_choices",
     "jostle.studies.p2403_06925.language_init",
     "jostle.studies.p2403_06925.figure_23",
+    "jostle.studies.p2403_06925.figure_26",
     "jostle.studies.p2402_02969.word_sensitivity",
     "jostle.studies.p2402_02969.context_modification",
     "jostle.studies.jostle.correlations",

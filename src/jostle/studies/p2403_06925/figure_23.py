@@ -15,7 +15,7 @@ _MARGIN = 0.02
 
 
 def _deeper(settings: TextTraining, depths: tuple[int, ...], slower: float = 1.0) -> TextTraining:
-    """The same networks with other numbers of layers; LSTMs of more than the usual learn at ``slower`` times the rate."""
+    """The same networks with other numbers of layers; deeper LSTMs have ``slower`` times the rate."""
     networks: dict[str, dict[str, Any]] = {}
     for name, chosen in settings.networks.items():
         for depth in depths:

@@ -1,0 +1,63 @@
+"""An LSTM and a state-space model on bits, in forms that are quick to train: twins of ``jostle.boolean.networks``.
+
+The loops over bits there are for many networks at once without gradients. Their gradients are slow: that of an index of
+all bits is a tensor of all bits, for every bit.
+"""
+
+import torch
+from torch import Tensor, nn
+
+from jostle.boolean.networks.lstm import LSTM, Layer
+from jostle.boolean.networks.parts import check_bits, embed_bits
+from jostle.boolean.networks.state_space import Selective, StateSpace
+from jostle.models.ssm import scan
+
+
+class BitLSTM(LSTM):
+    """The LSTM of ``jostle.boolean.networks``, its layers by torch's own LSTM.
+
+    Arguments:
+        n: how many bits.
+        depth: layers.
+        dim: of the bit embedding.
+        hidden: of the state of every layer.
+    """
+
+    def __init__(self, *, n: int, depth: int = 2, dim: int = 32, hidden: int = 34) -> None:
+        super().__init__(n=n, depth=depth, dim=dim, hidden=hidden)
+
+    def forward(self, bits: Tensor) -> Tensor:
+        """Bits to logits, (batch, n) of -1 and 1 -> (batch,)."""
+        check_bits(bits, self.n)
+        inputs = embed_bits(bits, self.symbols)  # (batch, n, dim)
+        weights: list[Tensor] = []
+        for layer in self.layers:
+            assert isinstance(layer, Layer)
+            weights += [layer.input_weight, layer.state_weight]
+        start = inputs.new_zeros(len(self.layers), len(inputs), self.readout.in_features)
+        # Without biases; as many layers as there are pairs of weights; no dropout; in one direction; batch first.
+        found = torch.lstm(inputs, (start, start), weights, False, len(self.layers), 0.0, False, False, True)
+        logits: Tensor = self.readout(found[0][:, -1]).squeeze(-1)
+        return logits
+
+
+class BitStateSpace(StateSpace):
+    """The state-space model of ``jostle.boolean.networks``, its recurrence by ``jostle.models.ssm.scan``.
+
+    Arguments:
+        n: how many bits.
+        depth: blocks.
+        dim: of a token.
+        state: numbers remembered for each channel.
+    """
+
+    def __init__(self, *, n: int, depth: int = 2, dim: int = 32, state: int = 4) -> None:
+        super().__init__(n=n, depth=depth, dim=dim, state=state)
+        self.mixers = nn.ModuleList(_Selective(dim, 2 * dim, state, 4) for _ in range(depth))
+
+
+class _Selective(Selective):
+    """The same layer with another loop."""
+
+    def scan(self, driven: Tensor, step: Tensor, enter: Tensor, leave: Tensor) -> Tensor:
+        return scan(driven, step, enter, leave, -self.log_decay.exp().mT)
