@@ -141,14 +141,6 @@ def test_a_backbone_without_its_classifier_is_refused(tmp_path):
     )
 
 
-def test_a_text_model_is_refused(tmp_path):
-    from transformers import BertConfig, BertForSequenceClassification
-
-    sizes = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 1, "intermediate_size": 8}
-    BertForSequenceClassification(BertConfig(vocab_size=20, **sizes)).save_pretrained(tmp_path)
-    assert "'bert' is not an image classifier of transformers" in refused(tmp_path)
-
-
 def test_pickled_weights_and_incomplete_folders_are_refused(tmp_path):
     assert "the folder has no config.json" in refused(tmp_path)
     config("vit").save_pretrained(tmp_path)

@@ -22,7 +22,8 @@ def load_model(spec: str, weights: str | None = None, seed: int = 0) -> Callable
     if weights is not None:
         if not isinstance(model, nn.Module):
             raise UsageError(f"--weights {weights}: the model {spec} is not an nn.Module, so it has no weights to load")
-        load_weights(model.network if isinstance(model, integrations.ImageClassifier) else model, Path(weights))
+        wrapped = integrations.ImageClassifier | integrations.TextClassifier
+        load_weights(model.network if isinstance(model, wrapped) else model, Path(weights))
     return model
 
 
@@ -100,4 +101,6 @@ def _first(inputs: Any, limit: int | None) -> Any:
         return inputs[:limit]
     if isinstance(inputs, ImageFiles):
         return inputs.first(limit)
+    if isinstance(inputs, jostle.data.TextDataset):
+        return inputs.subset(min(limit, len(inputs)))
     raise UsageError(f"--limit {limit} cannot be applied to inputs of type {type(inputs).__name__}")

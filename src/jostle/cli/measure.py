@@ -3,70 +3,17 @@
 import json
 import sys
 import warnings
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Annotated, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Any
 
-from cyclopts import Group, Parameter
+from cyclopts import Parameter
 
-from jostle.cli.numbers import whole
+from jostle.cli.options import MODEL_HELP, WHAT, Options
 from jostle.errors import UsageError
 from jostle.files import check_writable
 
-WHAT = Group("What is jostled", sort_key=1)
-PRECISION = Group("How sure", sort_key=2)
-OUTPUT = Group("Running and output", sort_key=3)
-
-MODEL_HELP = (
-    "zoo:NAME[:key=value,...], hf:DIR, timm:NAME[:checkpoint=FILE,...] or py:MODULE_OR_FILE:FACTORY[:key=value,...]."
-)
-DATA_HELP = (
-    "Inputs: a dataset's name (jostle list datasets), a .npy, .npz or .safetensors file (one array, or arrays named "
-    "like the model's arguments), images:DIR[:size=224,seed=0,...], or py:MODULE_OR_FILE:FACTORY."
-)
-PERTURBATION_HELP = (
-    "What a token becomes: gaussian-noise:std=2, sphere:radius=1, sign-flip, uniform-token:-1/1, replace-by:0."
-)
-RESPONSE_HELP = "What counts as a change: flip, margin, logit-change, absolute-change, relative-change or angle."
-HALF_WIDTH_HELP = "Stop when the interval reaches this far to each side. The default rule for flips, at 0.01."
-RELATIVE_HELP = "Stop when the half-width is this share of the value. The default for other responses, at 0.05."
-DRAWS_HELP = "The papers' protocol: jostle every token of every input so many times, and do not stop early."
-TARGET_HELP = "Which interval decides: dataset (the inputs given) or population (where they came from)."
-OUTPUT_HELP = "Also write the result to this JSON file; jostle.load reads it."
-JSON_HELP = "Print the result as JSON and nothing else."
-
-
-@Parameter(name="*")
-@dataclass(frozen=True)
-class Options:
-    """What ``measure`` and ``compare`` share."""
-
-    data: Annotated[str, Parameter(group=WHAT, help=DATA_HELP)]
-    tokens: Annotated[str, Parameter(group=WHAT, help="What a token is: patches:SIZE, rows, coordinates or whole.")]
-    perturbation: Annotated[str, Parameter(group=WHAT, help=PERTURBATION_HELP)] = "gaussian-noise:std=1"
-    response: Annotated[str, Parameter(group=WHAT, help=RESPONSE_HELP)] = "flip"
-    split: Annotated[str, Parameter(group=WHAT, help="Which part of a named dataset.")] = "train"
-    limit: Annotated[int | None, Parameter(converter=whole, group=WHAT, help="Use only the first so many inputs.")] = (
-        None
-    )
-    half_width: Annotated[float | None, Parameter(group=PRECISION, help=HALF_WIDTH_HELP)] = None
-    relative: Annotated[float | None, Parameter(group=PRECISION, help=RELATIVE_HELP)] = None
-    draws: Annotated[int | None, Parameter(converter=whole, group=PRECISION, help=DRAWS_HELP)] = None
-    max_passes: Annotated[
-        int, Parameter(converter=whole, group=PRECISION, help="Never ask a model about more inputs.")
-    ] = 1_000_000
-    target: Annotated[str, Parameter(group=PRECISION, help=TARGET_HELP)] = "dataset"
-    level: Annotated[float, Parameter(group=PRECISION, help="Coverage of the intervals.")] = 0.95
-    seed: Annotated[
-        int, Parameter(converter=whole, group=PRECISION, help="Same seed, same noise, for every model and batch size.")
-    ] = 0
-    batch_size: Annotated[int, Parameter(converter=whole, group=OUTPUT, help="Inputs a model answers at once.")] = 128
-    device: Annotated[str | None, Parameter(group=OUTPUT, help="Where the models run, e.g. cuda.")] = None
-    output: Annotated[Path | None, Parameter(name=["--output", "-o"], group=OUTPUT, help=OUTPUT_HELP)] = None
-    as_json: Annotated[
-        bool, Parameter(name="--json", negative="", show_default=False, group=OUTPUT, help=JSON_HELP)
-    ] = False
-    quiet: Annotated[bool, Parameter(negative="", show_default=False, group=OUTPUT, help="No progress.")] = False
+if TYPE_CHECKING:
+    from jostle.cli.task import Task
 
 
 def measure(
@@ -90,6 +37,12 @@ def measure(
 
       jostle measure --model py:my_model.py:make --data inputs.npy
         --tokens rows --half-width 0.002 -o result.json
+
+    A text classifier that transformers saved, on your own texts, with a page
+    that shades each word by how often jostling it flips the prediction:
+
+      jostle measure --model hf:my-classifier --data csv:reviews.csv
+        --text review --label sentiment --report report.html
     """
     _run({model: model}, {} if weights is None else {model: weights}, options)
 
@@ -121,28 +74,45 @@ def compare(
 
 
 def _run(specs: dict[str, str], weights: dict[str, str], options: Options) -> None:
-    if options.output is not None:
-        check_writable(options.output)
+    for path in (options.output, options.report):
+        if path is not None:
+            check_writable(path)
+    if options.examples < 0 or options.example_draws < 1:
+        raise UsageError(
+            f"--examples {options.examples} must be at least 0 and --example-draws {options.example_draws} at least 1"
+        )
     plan = _plan(options)  # wrong numbers are said before anything is loaded
-    from jostle.cli.loading import load_inputs, load_model, matching
+    from jostle.cli.loading import load_model
+    from jostle.cli.task import make_task
     from jostle.estimates import Comparison, Interrupted, JostleWarning, Measurement
     from jostle.estimates import compare as compare_models
 
     models = {name: load_model(spec, weights.get(name), options.seed) for name, spec in specs.items()}
     for name in (name for name, spec in specs.items() if _is_random(spec) and name not in weights):
         print(f"jostle: {name} has random weights; give --weights for a trained network", file=sys.stderr)  # noqa: T201
-    inputs = matching(load_inputs(options.data, options.split, options.limit), models.values())
+    task = make_task(options, models)
     result: Measurement | Comparison
     code = 0
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", JostleWarning)  # printed with the result
+        task.look_around()
         try:
-            result = compare_models(models, inputs, plan=plan, progress=not options.quiet, **_choices(options))
+            result = compare_models(
+                task.models,
+                task.inputs,
+                tokens=task.tokens,
+                perturbation=task.perturbation,
+                plan=plan,
+                progress=not options.quiet,
+                **_choices(options),
+            )
         except Interrupted as interrupted:
             result, code = interrupted.result, 130
     if isinstance(result, Comparison) and len(result) == 1:
         result = result[result.names[0]]
-    _show(result, options)
+    if options.report is not None:  # after an interruption without examples, which would take time
+        _write_page(task, result, replace(options, examples=0) if code else options, specs)
+    _show(result, task.notes, options)
     if code:
         sys.exit(code)
 
@@ -162,19 +132,30 @@ def _plan(options: Options) -> str:
 
 
 def _choices(options: Options) -> dict[str, Any]:
-    names = ("tokens", "perturbation", "response", "target", "level", "seed", "batch_size", "device")
+    names = ("response", "target", "average", "level", "seed", "batch_size", "device")
     return {name: getattr(options, name) for name in names}
 
 
-def _show(result: Any, options: Options) -> None:
+def _write_page(task: "Task", result: Any, options: Options, specs: dict[str, str]) -> None:
+    from jostle.cli.task import page
+    from jostle.report import write
+
+    assert options.report is not None
+    write(page(task, result, options, specs), options.report)
+
+
+def _show(result: Any, notes: list[str], options: Options) -> None:
     if options.output is not None:
         result.save(options.output)
     if options.as_json:
         print(json.dumps(result.to_dict(), indent=1))  # noqa: T201
         return
     print(result)  # noqa: T201
-    if options.output is not None:
-        print(f"  written to {options.output}")  # noqa: T201
+    for note in notes:
+        print(f"  {note}")  # noqa: T201
+    for kind, path in (("", options.output), ("report ", options.report)):
+        if path is not None:
+            print(f"  {kind}written to {path}")  # noqa: T201
 
 
 def _named(pairs: list[str], flag: str) -> dict[str, str]:

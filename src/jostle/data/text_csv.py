@@ -4,8 +4,7 @@ Written as text, ``csv:FILE`` or ``csv:FILE:text=question1,second=question2,labe
 ``jostle.data.load`` takes it where it takes the name of a dataset.
 """
 
-import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import torch
 
 from jostle.data.dataset import SPLITS
 from jostle.data.text_dataset import TextDataset
+from jostle.data.text_labels import numbered
 from jostle.data.text_splits import share_split
 from jostle.data.text_tables import cells, decoded, read_bytes
 from jostle.errors import UsageError
@@ -20,7 +20,6 @@ from jostle.registry import unknown_name
 
 PREFIX = "csv:"
 SPLIT_SEED = 0
-_MANY_CLASSES = 100
 _OPTIONS = ("text", "second", "label", "quoted", "skip", "test")
 
 
@@ -30,7 +29,7 @@ class Columns:
 
     Arguments:
         texts: for each row kept, a tuple of its texts.
-        labels: what its label column says.
+        labels: what its label column says; empty if no column was asked for.
         left_out: how many rows were not kept.
     """
 
@@ -45,27 +44,30 @@ def load_csv(
     *,
     text: str = "text",
     second: str | None = None,
-    label: str = "label",
+    label: str | None = "label",
     quoted: bool | None = None,
     skip: bool = False,
     test: float | None = None,
+    names: Sequence[str] = (),
 ) -> TextDataset:
     """A file of labelled texts.
 
     Labels that are whole numbers from 0 are the classes; other labels are numbered in their sorted order (-1 before 1,
-    "negative" before "positive"), and the dataset's note says which is which. Rows are counted from 1 after the line
-    of names.
+    "negative" before "positive"), and the dataset's note says which is which, unless ``names`` tell. Rows are counted
+    from 1 after the line of names.
 
     Arguments:
         path: a file that ends in .csv (commas) or .tsv, .tab or .txt (tabs), and perhaps .gz.
         split: ``train`` or ``test``; without ``test=`` both are the whole file, and the note says so.
         text: the name of the column of texts.
         second: the name of the column of the second text of a pair, if there is one.
-        label: the name of the column of labels.
+        label: the name of the column of labels; None for texts without: then there is one class, 0.
         quoted: whether quotation marks wrap fields; if left out, in .csv files only.
         skip: leave rows out that have too few columns, too many or no label, and say in the note how many; otherwise
             the first is an error.
         test: the share of distinct texts that makes the test split, above 0 and below 1, the same ones each time.
+        names: the classes of the model that the labels are for, in the order of its outputs: labels that are words must
+            be among them, and numbers must be numbers of them.
     """
     if split not in SPLITS:
         raise unknown_name("split", str(split), SPLITS)
@@ -73,7 +75,9 @@ def load_csv(
         raise UsageError(f"test={test} must be above 0 and below 1, for example 0.2")
     path = Path(path).expanduser()
     table = read_columns(path, text=text, second=second, label=label, quoted=quoted, skip=skip)
-    labels, classes, meaning = _numbered(table.labels, path, label)
+    labels, classes, meaning = [0] * len(table.texts), 1, "no labels"
+    if label is not None:
+        labels, classes, meaning = numbered(table.labels, path, label, names)
     left_out = f"{table.left_out:,} rows left out: wrong number of columns or no label" if table.left_out else ""
     kind = "one file without splits" if test is None else f"{test:.0%} of the distinct texts held out as the test split"
     note = "; ".join(filter(None, (kind, left_out, meaning)))
@@ -88,6 +92,16 @@ def load_csv(
 
 def open_csv(spec: str, split: str = "train") -> TextDataset:
     """The texts a spec names: ``csv:FILE``, and after a colon any options of ``load_csv`` as key=value."""
+    file, options = read_spec(spec)
+    return load_options(file, split, options)
+
+
+def read_spec(spec: str) -> tuple[str, dict[str, str]]:
+    """The file of a spec, and its options by name.
+
+    >>> read_spec("csv:pairs.tsv:text=question1,second=question2")
+    ('pairs.tsv', {'text': 'question1', 'second': 'question2'})
+    """
     rest = spec.removeprefix(PREFIX)
     head, colon, tail = rest.rpartition(":")
     file, options = (head, tail) if colon and "=" in tail else (rest, "")
@@ -97,16 +111,22 @@ def open_csv(spec: str, split: str = "train") -> TextDataset:
     for key in named:
         if key not in _OPTIONS:
             raise unknown_name("option of csv", key, _OPTIONS)
-    share = named.get("test")
+    return file, named
+
+
+def load_options(file: str, split: str, options: Mapping[str, str | None], names: Sequence[str] = ()) -> TextDataset:
+    """``load_csv`` with its options as text; a label that is None asks for texts without labels."""
+    share = options.get("test")
     return load_csv(
         file,
         split,
-        text=named.get("text", "text"),
-        second=named.get("second"),
-        label=named.get("label", "label"),
-        quoted=_truth(named, "quoted"),
-        skip=_truth(named, "skip") or False,
+        text=options.get("text") or "text",
+        second=options.get("second"),
+        label=options.get("label", "label"),
+        quoted=_truth(options, "quoted"),
+        skip=_truth(options, "skip") or False,
         test=None if share is None else _number(share),
+        names=names,
     )
 
 
@@ -114,7 +134,7 @@ def read_columns(
     path: Path,
     *,
     text: str,
-    label: str,
+    label: str | None,
     second: str | None = None,
     quoted: bool | None = None,
     skip: bool = False,
@@ -127,18 +147,21 @@ def read_columns(
     whole = decoded(read_bytes(path), path)
     rows = cells(whole, "," if is_comma else "\t", is_comma if quoted is None else quoted, path)
     header = next(rows, [])
-    wanted = [name for name in (text, second, label) if name is not None]
-    places = [_place(header, name, path) for name in wanted]
+    places = [_place(header, name, path) for name in (text, second) if name is not None]
+    last = None if label is None else _place(header, label, path)
     texts, labels, left_out = [], [], 0
     for number, row in enumerate(rows, start=1):
-        problem = _problem(row, header, places[-1])
+        problem = _problem(row, header, last)
         if problem and not skip:
-            raise UsageError(f"{path} row {number}{problem}; mend the row, or pass skip=True to leave such rows out")
+            raise UsageError(
+                f"{path} row {number}{problem}; mend the row, or pass skip=True to leave such rows out "
+                "(csv:FILE:skip=true)"
+            )
         if problem:
             left_out += 1
             continue
-        texts.append(tuple(row[place] for place in places[:-1]))
-        labels.append(row[places[-1]].strip())
+        texts.append(tuple(row[place] for place in places))
+        labels += [] if last is None else [row[last].strip()]
     if not texts:
         raise UsageError(f"{path} holds no rows that can be used below its line of names ({left_out} left out)")
     return Columns(tuple(texts), tuple(labels), left_out)
@@ -153,37 +176,16 @@ def _place(header: Sequence[str], name: str, path: Path) -> int:
     return header.index(name)
 
 
-def _problem(row: Sequence[str], header: Sequence[str], label: int) -> str:
+def _problem(row: Sequence[str], header: Sequence[str], label: int | None) -> str:
     """What is wrong with a row, as the end of a sentence that starts with its number; empty if nothing is."""
     if len(row) < len(header):
         return f", column {header[len(row)]!r}: missing, the row ends after {len(row)} of {len(header)} columns"
     if len(row) > len(header):
         return f", column {header[-1]!r}: {len(row)} columns where the line of names has {len(header)}"
-    return "" if row[label].strip() else f", column {header[label]!r}: empty, expected a label"
+    return "" if label is None or row[label].strip() else f", column {header[label]!r}: empty, expected a label"
 
 
-def _numbered(written: Sequence[str], path: Path, column: str) -> tuple[list[int], int, str]:
-    """Labels as numbers, how many classes there are, and what the numbers mean if that is not plain."""
-    distinct = set(written)
-    if all(re.fullmatch(r"[0-9]{1,9}", label) for label in distinct):
-        classes = max(map(int, distinct)) + 1
-        if classes > max(len(written), _MANY_CLASSES):
-            raise UsageError(
-                f"{path} column {column!r} has a label {classes - 1} in {len(written):,} rows; expected classes "
-                "numbered from 0: is it the column of labels?"
-            )
-        return [int(label) for label in written], classes, ""
-    if all(re.fullmatch(r"[+-]?[0-9]{1,9}", label) for label in distinct):
-        names = sorted(distinct, key=lambda label: (int(label), label))
-    else:
-        names = sorted(distinct)
-    number = {name: place for place, name in enumerate(names)}
-    shown = ", ".join(f"{place} = {name}" for name, place in list(number.items())[:10])
-    meaning = f"labels: {shown}{', ...' if len(names) > 10 else ''}"
-    return [number[label] for label in written], len(names), meaning
-
-
-def _truth(named: dict[str, str], key: str) -> bool | None:
+def _truth(named: Mapping[str, str | None], key: str) -> bool | None:
     value = named.get(key)
     if value is not None and value.lower() not in ("true", "false"):
         raise UsageError(f"{key}={value} must be true or false")

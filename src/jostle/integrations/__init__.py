@@ -1,9 +1,9 @@
 """Models by spec: of our own zoo, of your own code, and of other libraries, which are imported only when asked for.
 
-Here: from text to a model, ``load("hf:checkpoints/vit")``; from files to what it takes, ``fitted``. Not here: weights
-of our own training (``jostle.training``). Left on the line: ``jostle.models``; right: ``jostle.training``. To add a
-source, imitate ``zoo.py``: a function from the rest of the spec to a model, with ``register`` on it, and its module in
-the list below. Nothing here uses the network, and no file is unpickled.
+Here: from text to a model, ``load("hf:checkpoints/vit")``; from images and texts to what it takes, ``fitted`` and
+``reader_of``. Not here: weights of our own training (``jostle.training``). Left on the line: ``jostle.models``; right:
+``jostle.training``. To add a source, imitate ``zoo.py``: a function from the rest of the spec to a model, with
+``register`` on it, and its module in the list below. Nothing here uses the network, and no file is unpickled.
 """
 
 from collections.abc import Callable
@@ -11,9 +11,20 @@ from typing import Any
 
 from jostle.errors import UsageError
 from jostle.integrations.image_classifier import ImageClassifier, fitted
+from jostle.integrations.text_classifier import TextClassifier
+from jostle.integrations.text_reader import TextReader, reader_of
 from jostle.registry import Registry
 
-__all__ = ["SOURCES", "ImageClassifier", "fitted", "load", "register"]
+__all__ = [
+    "SOURCES",
+    "ImageClassifier",
+    "TextClassifier",
+    "TextReader",
+    "fitted",
+    "load",
+    "reader_of",
+    "register",
+]
 
 Source = Callable[[str, int], Callable[..., Any]]
 
@@ -27,10 +38,12 @@ def load(spec: str, *, seed: int = 0) -> Callable[..., Any]:
 
         zoo:NAME[:key=value,...]                    a network of jostle.models with random weights
         py:MODULE_OR_FILE:FACTORY[:key=value,...]   what your own function returns
-        hf:DIR                                      an image classifier of transformers, from a local folder
+        hf:DIR                                      a classifier of images or texts of transformers, from a local folder
+        hf:DIR:features                             an encoder of texts without a classifier
         timm:NAME[:checkpoint=FILE,key=value,...]   a network of timm, with weights from a local file
 
-    The last two are ``ImageClassifier``s: from pixels to logits, and they know which pixels they want.
+    The last three are an ``ImageClassifier``, from pixels to logits, which knows which pixels it wants, or a
+    ``TextClassifier``, from token ids to logits, which knows its tokenizer.
 
     >>> model = load("zoo:mlp:image_size=8,channels=1,classes=3")
     >>> sum(parameter.numel() for parameter in model.parameters())

@@ -75,11 +75,13 @@ class Token:
         text: as it stands in the passage, with the spaces around it.
         share: from 0, no shade, to 1, the darkest; None for what was not measured.
         hint: what a reader sees who points at it; by default the share in percent.
+        is_added: whether it is no part of the text as it was written, such as a separator; set smaller.
     """
 
     text: str
     share: float | None = None
     hint: str = ""
+    is_added: bool = False
 
     def __post_init__(self) -> None:
         if self.share is not None and not 0 <= self.share <= 1:
@@ -112,7 +114,7 @@ class Passage:
 
 @dataclass(frozen=True)
 class Section:
-    """One part of a page: paragraphs, figure, passages, table, notes, in this order; all but the title may be missing.
+    """One part of a page: paragraphs, figure, legend, passages, table, notes; all but the title may be missing.
 
     Arguments:
         title: the heading.
@@ -123,6 +125,7 @@ class Section:
         notes: remarks and warnings, set apart.
         alt: what the figure shows, for people who cannot see it; by default title and caption.
         passages: texts with shaded tokens.
+        legend: what the shades mean: words shaded as tokens are, above the passages.
     """
 
     title: str
@@ -133,6 +136,7 @@ class Section:
     notes: Sequence[str] = ()
     alt: str = ""
     passages: Sequence[Passage] = ()
+    legend: Sequence[Token] = ()
 
     def __post_init__(self) -> None:
         for name in ("text", "notes"):

@@ -1,0 +1,97 @@
+"""The options that ``jostle measure`` and ``jostle compare`` share."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+from cyclopts import Group, Parameter
+
+from jostle.cli.numbers import whole
+
+WHAT = Group("What is jostled", sort_key=1)
+TEXTS = Group("Texts: csv:FILE, or a dataset of texts", sort_key=2)
+PRECISION = Group("How sure", sort_key=3)
+OUTPUT = Group("Running and output", sort_key=4)
+
+MODEL_HELP = (
+    "zoo:NAME[:key=value,...], hf:DIR, timm:NAME[:checkpoint=FILE,...] or py:MODULE_OR_FILE:FACTORY[:key=value,...]. "
+    "hf: is a folder of transformers: a classifier of images, or of texts with its tokenizer; hf:DIR:features is an "
+    "encoder of texts without a classifier."
+)
+DATA_HELP = (
+    "Inputs: a dataset's name (jostle list datasets), csv:FILE with texts, a .npy, .npz or .safetensors file (one "
+    "array, or arrays named like the model's arguments), images:DIR[:size=224,seed=0,...], or "
+    "py:MODULE_OR_FILE:FACTORY."
+)
+TOKENS_HELP = (
+    "What a token is. Images and arrays: patches:SIZE, rows, coordinates or whole. Texts: embeddings (the vectors that "
+    "enter the first layer, after their LayerNorm; the default), embeddings:before (word vectors alone) or words (the "
+    "token itself)."
+)
+PERTURBATION_HELP = (
+    "What a token becomes: gaussian-noise:std=2, sphere:radius=1, sign-flip, uniform-token:-1/1, replace-by:0; for "
+    "--tokens words deletion or uniform-token (any word). std=0.5rms is half the root mean square of the embedded "
+    "tokens. By default gaussian-noise:std=1, for texts gaussian-noise:std=1rms, noise as large as a token; for words "
+    "deletion."
+)
+RESPONSE_HELP = "What counts as a change: flip, margin, logit-change, absolute-change, relative-change or angle."
+TEXT_HELP = "Column of texts in a csv file; give it twice for pairs of texts. By default text."
+LABEL_HELP = (
+    "Column of labels, numbers from 0 or the model's own names; they are used for the accuracy only. By default label, "
+    "if there is such a column."
+)
+SPECIAL_HELP = "Whether tokens that the tokenizer adds, such as [CLS] and [SEP], are jostled too; by default not."
+TOKENIZER_HELP = "A tokenizer.json or a folder with one, for models that come without their own (zoo:, py:)."
+LENGTH_HELP = "Read only so many tokens of a text; by default as many as the model can."
+AVERAGE_HELP = "macro: inputs weigh the same, however long; micro: tokens weigh the same."
+HALF_WIDTH_HELP = "Stop when the interval reaches this far to each side. The default rule for flips, at 0.01."
+RELATIVE_HELP = "Stop when the half-width is this share of the value. The default for other responses, at 0.05."
+DRAWS_HELP = "The papers' protocol: jostle every token of every input so many times, and do not stop early."
+TARGET_HELP = "Which interval decides: dataset (the inputs given) or population (where they came from)."
+OUTPUT_HELP = "Also write the result to this JSON file; jostle.load reads it."
+REPORT_HELP = "Also write an HTML page: the number, where it happens and, of texts, examples with shaded tokens."
+EXAMPLES_HELP = "How many texts the page shows."
+EXAMPLE_DRAWS_HELP = "How often each token of these texts is jostled."
+JSON_HELP = "Print the result as JSON and nothing else."
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Options:
+    """What ``measure`` and ``compare`` share."""
+
+    data: Annotated[str, Parameter(group=WHAT, help=DATA_HELP)]
+    tokens: Annotated[str | None, Parameter(group=WHAT, help=TOKENS_HELP)] = None
+    perturbation: Annotated[str | None, Parameter(group=WHAT, help=PERTURBATION_HELP)] = None
+    response: Annotated[str, Parameter(group=WHAT, help=RESPONSE_HELP)] = "flip"
+    split: Annotated[str, Parameter(group=WHAT, help="Which part of a named dataset.")] = "train"
+    limit: Annotated[int | None, Parameter(converter=whole, group=WHAT, help="Use only the first so many inputs.")] = (
+        None
+    )
+    text: Annotated[list[str] | None, Parameter(group=TEXTS, negative="", help=TEXT_HELP)] = None
+    label: Annotated[str | None, Parameter(group=TEXTS, help=LABEL_HELP)] = None
+    special: Annotated[bool | None, Parameter(group=TEXTS, help=SPECIAL_HELP)] = None
+    tokenizer: Annotated[str | None, Parameter(group=TEXTS, help=TOKENIZER_HELP)] = None
+    max_length: Annotated[int | None, Parameter(converter=whole, group=TEXTS, help=LENGTH_HELP)] = None
+    half_width: Annotated[float | None, Parameter(group=PRECISION, help=HALF_WIDTH_HELP)] = None
+    relative: Annotated[float | None, Parameter(group=PRECISION, help=RELATIVE_HELP)] = None
+    draws: Annotated[int | None, Parameter(converter=whole, group=PRECISION, help=DRAWS_HELP)] = None
+    max_passes: Annotated[
+        int, Parameter(converter=whole, group=PRECISION, help="Never ask a model about more inputs.")
+    ] = 1_000_000
+    target: Annotated[str, Parameter(group=PRECISION, help=TARGET_HELP)] = "dataset"
+    average: Annotated[Literal["macro", "micro"], Parameter(group=PRECISION, help=AVERAGE_HELP)] = "macro"
+    level: Annotated[float, Parameter(group=PRECISION, help="Coverage of the intervals.")] = 0.95
+    seed: Annotated[
+        int, Parameter(converter=whole, group=PRECISION, help="Same seed, same noise, for every model and batch size.")
+    ] = 0
+    batch_size: Annotated[int, Parameter(converter=whole, group=OUTPUT, help="Inputs a model answers at once.")] = 128
+    device: Annotated[str | None, Parameter(group=OUTPUT, help="Where the models run, e.g. cuda.")] = None
+    output: Annotated[Path | None, Parameter(name=["--output", "-o"], group=OUTPUT, help=OUTPUT_HELP)] = None
+    report: Annotated[Path | None, Parameter(group=OUTPUT, help=REPORT_HELP)] = None
+    examples: Annotated[int, Parameter(converter=whole, group=OUTPUT, help=EXAMPLES_HELP)] = 6
+    example_draws: Annotated[int, Parameter(converter=whole, group=OUTPUT, help=EXAMPLE_DRAWS_HELP)] = 30
+    as_json: Annotated[
+        bool, Parameter(name="--json", negative="", show_default=False, group=OUTPUT, help=JSON_HELP)
+    ] = False
+    quiet: Annotated[bool, Parameter(negative="", show_default=False, group=OUTPUT, help="No progress.")] = False

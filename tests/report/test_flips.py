@@ -1,0 +1,84 @@
+"""How often each token flips: against a loop over single texts, and a closed form."""
+
+import numpy as np
+import pytest
+import torch
+
+from jostle.perturbations import Deletion, GaussianNoise
+from jostle.report.flips import Way, clean_answers, flip_counts, root_mean_square, taken
+from jostle.tokens import Embeddings, Words
+from tests.tokens.made_up_texts import PAD, Bag, network, padded, sentences
+
+TEXTS = sentences([3, 9, 4, 7, 5])
+
+
+def alone(model, ids):
+    with torch.inference_mode():
+        answer = model(input_ids=ids[None], attention_mask=torch.ones_like(ids)[None])
+    return answer.logits[0]
+
+
+def test_deletion_is_a_loop_over_single_texts():
+    model = network("roberta")
+    way = Way(Words(special=False), Deletion())
+    counts, draws = flip_counts({"m": model}, padded(TEXTS), way, draws=7)
+    assert draws == 1  # no randomness
+    expected = np.full((5, 9), np.nan)
+    for row, ids in enumerate(TEXTS):
+        clean = alone(model, ids).argmax()
+        for place in range(1, len(ids) - 1):
+            left = torch.cat([ids[:place], ids[place + 1 :]])
+            expected[row, place] = alone(model, left).argmax() != clean
+    assert np.array_equal(counts["m"], expected, equal_nan=True)
+    assert 0 < np.nansum(expected) < np.isfinite(expected).sum()
+
+
+@pytest.mark.parametrize("side", ["right", "left"])
+def test_noise_flips_a_bag_of_words_as_often_as_the_closed_form_says(side):
+    """Every token of a text flips with probability Phi(-|logit| length / (std |w|)); within 4 standard errors."""
+    from scipy.special import ndtr
+
+    model, std, draws = Bag(), 3.0, 400
+    given = padded(TEXTS, side)
+    counts, made = flip_counts({"m": model}, given, Way(Embeddings(), GaussianNoise(std), seed=3), draws)
+    logits = clean_answers({"m": model}, given, Way(Embeddings(), GaussianNoise(0.0)))["m"].reshape(-1)
+    assert made == draws
+    for row, ids in enumerate(TEXTS):
+        share = float(ndtr(-abs(float(logits[row])) * len(ids) / (std * float(model.weights.detach().norm()))))
+        found = counts["m"][row, : len(ids)] / draws
+        assert np.abs(found - share).max() <= 4 * (share * (1 - share) / draws) ** 0.5 + 1e-12
+        assert np.isnan(counts["m"][row, len(ids) :]).all()
+    assert 0.05 < np.nanmean(counts["m"]) / draws < 0.95
+
+
+def test_models_get_the_same_noise():
+    twins = {"a": Bag(), "b": Bag()}
+    counts, _ = flip_counts(twins, padded(TEXTS), Way(Embeddings(), GaussianNoise(2.0)), 20)
+    assert np.array_equal(counts["a"], counts["b"], equal_nan=True)
+
+
+def test_clean_answers_come_in_the_order_of_the_texts():
+    model = network("bert")
+    given = padded(TEXTS)
+    found = clean_answers({"m": model}, given, Way(Embeddings(), GaussianNoise(1.0), batch_size=2))["m"]
+    assert torch.allclose(found, torch.stack([alone(model, ids) for ids in TEXTS]))
+
+
+@pytest.mark.parametrize("where", ["after", "before"])
+@pytest.mark.parametrize("special", [True, False])
+def test_the_size_of_embedded_tokens(where, special):
+    model = network("bert")
+    given = padded(TEXTS)
+    found = root_mean_square({"m": model}, given, Way(Embeddings(where, special=special), GaussianNoise(0.0)))["m"]
+    words = model.get_input_embeddings()
+    squares = []
+    for ids in TEXTS:
+        embedded = model.bert.embeddings(ids[None])[0] if where == "after" else words(ids)
+        squares.append(embedded.detach()[1:-1] if not special else embedded.detach())
+    assert found == pytest.approx(float(torch.cat(squares).square().mean().sqrt()), rel=1e-9)
+
+
+def test_taken():
+    rows = taken(padded(TEXTS), np.array([3, 0]))
+    assert rows["input_ids"][0, :7].tolist() == TEXTS[3].tolist()
+    assert rows["input_ids"][1, 3:].tolist() == [PAD] * 6

@@ -1,0 +1,72 @@
+"""The page of a measurement says the numbers of the measurement."""
+
+import numpy as np
+import pytest
+import torch
+
+import jostle
+from jostle.report import recover, render, write
+from jostle.report.measured import _groups, measured_page, percent
+from tests.tokens.made_up_texts import Bag, padded, sentences
+
+
+@pytest.fixture(scope="module")
+def comparison():
+    given = padded(sentences([3, 9, 4, 14, 5, 7]))
+    choices = {"tokens": jostle.Embeddings(), "perturbation": jostle.GaussianNoise(3.0), "plan": jostle.Grid(6)}
+    return jostle.compare({"one": Bag(), "two": Bag(seed=4)}, given, **choices)
+
+
+def test_one_model(comparison, tmp_path):
+    m = comparison["one"]
+    page = measured_page(m, inputs="csv:a.csv", notes=["a note"], columns={"accuracy": {"one": "81 %"}})
+    html = render(page)
+    lead = page.lead.replace("\N{NO-BREAK SPACE}", " ")
+    assert f"flips the prediction in {percent(m.value)} (95 % interval: {percent(m.low)} to" in lead
+    for word in ("a note", "81 %", f"{m.value:.4f}", f"{m.trials:,}", "embeddings:after", "gaussian-noise:std=3"):
+        assert word in html
+    write(page, tmp_path / "page.html")
+    assert recover(tmp_path / "page.html")["result"]["value"] == m.value
+
+
+def test_the_table_of_positions_holds_all_trials(comparison):
+    m = comparison["one"]
+    [where] = [section for section in measured_page(m, inputs="x").sections if section.title.startswith("Where")]
+    rows = where.table.rows
+    assert sum(row[-1] for row in rows) == m.trials
+    whole = sum(row[1].key * row[-1] for row in rows) / m.trials
+    assert whole == pytest.approx(float(m.profile.values @ m.profile.counts) / m.trials)
+
+
+def test_several_models(comparison):
+    page = measured_page(comparison, inputs="x")
+    assert [section.title for section in page.sections] == ["How often", "Side by side", "Where in the input"]
+    assert comparison.difference("one", "two").verdict in render(page)
+
+
+def test_patches_and_other_responses():
+    images = torch.randn(6, 1, 8, 8)
+    model = lambda batch: batch.flatten(1)[:, :3]  # noqa: E731
+    m = jostle.measure(model, images, tokens="patches:4", perturbation="gaussian-noise:1", plan="grid:2")
+    assert "<svg" in render(measured_page(m, inputs="x"))
+    choices = {"tokens": "whole", "perturbation": "gaussian-noise:1", "plan": "grid:2", "response": "margin"}
+    page = measured_page(jostle.measure(model, images, **choices), inputs="x")
+    assert [section.title for section in page.sections] == ["How often"]  # one token has no place
+    assert "mean margin" in page.lead
+
+
+@pytest.mark.parametrize("counts", [[5], [3] * 12, [100, 100, *[1] * 60, 0, 0], [1] * 100, [0, 7, *[0] * 20, 1]])
+def test_groups_of_positions_are_all_positions_in_order(counts):
+    groups = _groups(np.array(counts))
+    reached = max(place for place, count in enumerate(counts) if count) + 1
+    first = min(place for place, count in enumerate(counts) if count)
+    assert [place for start, stop in groups for place in range(start, stop)] == list(range(first, reached))
+    assert len(groups) <= 12 or len(groups) == reached <= 12
+    assert all(start < stop for start, stop in groups)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(0.0, "0 %"), (1.0, "100 %"), (0.996, "100 %"), (0.00123, "0.12 %"), (0.873, "87 %")]
+)
+def test_percent(value, text):
+    assert percent(value) == text
