@@ -2,8 +2,10 @@
 
 ``test_prefix``: every token of a batch of texts is changed several times, once by reading every changed text from its
 beginning and once by going on from the prefix before the token; about half of the tokens are then read.
-``test_packing``: a recurrent network on batches with more and less padding, packed and padded, from which the share
-below which a batch is packed was chosen. Ratios of CPU times, the median of interleaved rounds.
+``test_measuring``: the same from end to end, ``jostle.measure`` with a grid over all tokens of texts of different
+lengths, like pairs of questions in QQP, checks and clean passes included. ``test_packing``: a recurrent network on
+batches with more and less padding, packed and padded, from which the share below which a batch is packed was chosen.
+Ratios of CPU times, of ``test_prefix`` and ``test_packing`` the median of interleaved rounds.
 """
 
 import statistics
@@ -16,9 +18,12 @@ from torch import Tensor
 
 import jostle
 from benchmarks.records import record
+from benchmarks.test_text import question_lengths
 from jostle.models.text_causal import CausalTextModel
+from jostle.sampling.resuming import Resuming
 
 TEXTS, LENGTH, DRAWS, ROUNDS = 16, 24, 3, 3
+MEASURED = 128
 CAUSAL = ["text-decoder", "text-gru", "text-lstm", "text-ssm"]
 SHARES = {"even": 0.9, "uneven": 0.6, "ragged": 0.3}  # real tokens among all
 
@@ -64,6 +69,31 @@ def test_prefix(name: str) -> None:
     print(f"\n{name}: going on from the prefix takes {ratio:.2f} of the time, over all {LENGTH} positions")
     record(f"text-prefix-{name}", {"share_of_the_time": ratio})
     assert ratio < 0.8
+
+
+@pytest.mark.parametrize("name", CAUSAL)
+def test_measuring(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = jostle.models.create(name, vocabulary=1000, seed=0).eval()
+    lengths = torch.from_numpy(question_lengths(MEASURED + 1)[1:])  # without the one text of 128 tokens
+    ids = torch.randint(4, 1000, (MEASURED, int(lengths.max())), generator=torch.Generator().manual_seed(0))
+    ids = ids * (torch.arange(ids.shape[1]) < lengths[:, None])
+    found = []
+
+    def measure() -> None:
+        options = {
+            "tokens": jostle.Embeddings(),
+            "perturbation": jostle.GaussianNoise(3.87),
+            "plan": jostle.Grid(DRAWS),
+        }
+        found.append(jostle.measure(model, ids, **options))
+
+    short = seconds(measure)
+    monkeypatch.setattr(Resuming, "readings", lambda *_: None)
+    ratio = short / seconds(measure)
+    print(f"\n{name}: measured in {ratio:.2f} of the time by going on from prefixes, {found[0].trials:,} trials")
+    record(f"text-measuring-{name}", {"share_of_the_time": ratio})
+    assert abs(found[0].value - found[1].value) < 5e-4  # in float32 a flip may hang on rounding; tests are in float64
+    assert ratio < 0.75
 
 
 def lengths_with(share: float) -> Tensor:

@@ -119,3 +119,40 @@ def test_aligned_keeps_order_and_drops_padding():
     assert found[1, :2, 1].tolist() == [6, 10]
     right = torch.tensor([[1, 1, 1, 0, 0], [1, 0, 0, 0, 0]]).bool()
     assert torch.equal(aligned(tokens, right)[0], tokens[:, :3])
+
+
+@every_causal
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_every_text_may_go_on_from_its_own_position(name, side):
+    model, ids = make(name), texts(5, 3, 7, 1, side=side)
+    embedded, mask = model.embeddings(ids), ids != 0
+    prefix = model.prefix(embedded, mask.long())
+    tokens, lengths = aligned(embedded, mask)
+    rows = torch.tensor([2, 0, 0, 1, 3, 2])
+    for positions in ([6, 4, 0, 1, 0, 3], [0, 0, 0, 0, 0, 0], [4, 2, 2, 0, 0, 4], [2, 2, 2, 2, 0, 2]):
+        kept = torch.tensor(positions)
+        changed = tokens[rows].clone()
+        changed[torch.arange(6), kept] += normal(6, 8, seed=1)
+        suffix = torch.stack([torch.cat([row[p:], normal(p, 8)]) for row, p in zip(changed, positions, strict=True)])
+        plain = model.classifier(model.read(changed, lengths[rows], None)[0])
+        found = model.continue_from(prefix, kept, suffix, rows)
+        torch.testing.assert_close(found, plain, rtol=1e-10, atol=1e-12)
+        assert not torch.allclose(found, model(ids)[rows])
+
+
+@every_causal
+def test_a_prefix_is_what_reading_token_by_token_remembers(name):
+    """However a family makes it, from one pass or layer by layer."""
+    model, tokens = make(name), normal(3, 6, 8)
+    pasts, past = model.prefix(tokens).pasts, None
+    for position in range(5):
+        past = model.read(tokens[:, position : position + 1], torch.ones(3, dtype=torch.int64), past)[1]
+        for found, expected in zip(pasts[position + 1], past, strict=True):
+            torch.testing.assert_close(found, expected, rtol=1e-10, atol=1e-12)
+
+
+def test_a_wrong_position_among_right_ones_is_one_clear_line():
+    model = make("text-gru")
+    prefix = model.prefix(normal(2, 3, 8))
+    with pytest.raises(UsageError, match="position must be from 0 to 2, before a token, got 3"):
+        model.continue_from(prefix, torch.tensor([0, 3]), normal(2, 3, 8))

@@ -1,3 +1,4 @@
+import pytest
 import torch
 
 from jostle.models.text_embeddings import Embeddings
@@ -45,3 +46,15 @@ def test_padding_is_not_trained():
 
 def test_shows_the_longest_text():
     assert "max_length=5" in repr(Embeddings(vocabulary=9, dim=4, max_length=5, dropout=0.0))
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_the_rest_of_a_text_is_embedded_as_in_the_whole_text(side):
+    embeddings = Embeddings(vocabulary=9, dim=4, max_length=6, dropout=0.0, has_positions=True)
+    ids = torch.tensor([[5, 6, 7, 8, 3, 4], [4, 3, 2, 1, 8, 7]])
+    whole = embeddings(ids)
+    rest = torch.tensor([[8, 3, 4, 0], [3, 2, 1, 8]]) if side == "right" else torch.tensor([[0, 8, 3, 4], [3, 2, 1, 8]])
+    found = embeddings(rest, before=torch.tensor([3, 1]))
+    first = slice(0, 3) if side == "right" else slice(1, 4)
+    torch.testing.assert_close(found[0, first], whole[0, 3:])
+    torch.testing.assert_close(found[1], whole[1, 1:5])

@@ -12,6 +12,7 @@ import jostle
 from jostle import Deletion, Embeddings, GaussianNoise, Grid, ReplaceBy, UniformToken, Until, Words
 from jostle.errors import UsageError
 from jostle.randomness import Stream
+from jostle.tokens import Site
 from tests.tokens.made_up_texts import LENGTHS, PAD, VOCABULARY, Bag, network, padded, sentences
 
 TEXTS, STD, SEED = sentences(), 2.0, 3
@@ -373,3 +374,69 @@ def test_texts_that_deletion_would_leave_empty_or_that_have_no_padding_are_one_c
         measured(model, ids, Words(), Deletion(), Grid(1))
     found = measured(lambda x: 10 * (x != 7).sum(dim=1) - 35, ids, Words(), Deletion(pad=7), Grid(1))
     assert found.value == 1.0
+
+
+@pytest.mark.parametrize(("where", "special"), [("after", True), ("before", True), ("after", False)])
+def test_noise_in_a_whole_text_has_a_closed_form(where, special):
+    """A bag of n tokens, m of which move: the logit moves by N(0, std^2 m |w|^2 / n^2)."""
+    lengths = np.random.Generator(np.random.PCG64(0)).integers(3, 14, size=40)
+    texts, model, draws, std = sentences(lengths.tolist()), Bag(), 60, 1.5
+    moved = lengths if special else lengths - 2
+    with torch.no_grad():
+        logits = np.array([float(model(ids[None])[0]) for ids in texts])
+    z = np.abs(logits) * lengths / (std * float(model.weights.detach().norm()) * np.sqrt(moved))
+    exact = np.array([0.5 * math.erfc(each / math.sqrt(2)) for each in z])
+    view = Embeddings(where, whole=True, special=special)
+    found = measured(model, padded(texts, "left", 15), view, GaussianNoise(std), Grid(draws))
+    errors = np.sqrt(exact * (1 - exact) / draws)
+    assert 0.05 < exact.mean() < 0.5
+    assert abs(found.value - exact.mean()) < 4 * np.sqrt((errors**2).sum()) / len(texts)
+    assert (np.abs(found.per_input - exact) < 5 * errors + 1e-2).all()
+    assert found.trials == len(texts) * draws
+    assert found.profile.values.tolist() == pytest.approx([found.value])
+    assert exact.mean() in measured(model, padded(texts), view, GaussianNoise(std), Until(half_width=0.03)).dataset
+    options = "whole=true" if special else "whole=true,special=false"
+    assert found.settings.tokens == f"embeddings:{where},{options}"
+
+
+@pytest.mark.parametrize(("kind", "name"), [("roberta", None), ("zoo", "text-lstm"), ("zoo", "text-decoder")])
+def test_a_whole_text_moves_as_its_tokens_would_and_its_padding_stays(kind, name):
+    """Every vector gets the noise of its own trial: a loop over single texts without padding."""
+    if kind == "zoo":
+        sizes = {"heads": 2, "mlp_dim": 16} if name == "text-decoder" else {}
+        model = jostle.models.create(name, vocabulary=VOCABULARY + 3, dim=16, depth=1, seed=0, **sizes).double().eval()
+        texts, pad, path = [text + 3 for text in TEXTS], 0, "embeddings"
+    else:
+        model, texts, pad, path = network("roberta"), TEXTS, PAD, "roberta.embeddings"
+    expected = []
+    for i, ids in enumerate(texts):
+        noises = torch.stack([noise(i, t, 0) for t in range(len(ids))])
+        hook = model.get_submodule(path).register_forward_hook(lambda _, __, out, noises=noises: out + noises)
+        with torch.no_grad():
+            moved = model(input_ids=ids[None])
+        hook.remove()
+        with torch.no_grad():
+            still = model(input_ids=ids[None])
+        moved, still = (getattr(each, "logits", each) for each in (moved, still))
+        expected.append(float((moved - still).abs().max()))
+    runs = [
+        measured(model, padded(texts, side, width, pad), view, plan=Grid(1), response="logit-change", batch_size=size)
+        for side, width, size, view in (
+            ("right", 12, 128, Embeddings(whole=True)),
+            ("left" if name else "right", 15, 3, "embeddings:whole=true"),
+        )
+    ]
+    for run in runs:
+        assert run.per_input.tolist() == pytest.approx(expected, rel=1e-9)
+        assert run.warnings == []
+    few = measured(model, padded(texts, pad=pad), Embeddings(whole=True), GaussianNoise(0), response="logit-change")
+    assert few.value == 0.0
+
+
+def test_what_a_whole_text_cannot_be_is_one_clear_line():
+    with pytest.raises(UsageError, match=r"alignment='right' of Embeddings\(whole=True\)"):
+        Embeddings(whole=True, alignment="right")
+    with pytest.raises(UsageError, match="whole=1 of Embeddings must be true or false"):
+        Embeddings(whole=1)
+    with pytest.raises(UsageError, match="embeddings:after,whole=true: here one token is moved at a time"):
+        Site(Bag(), Embeddings(whole=True))

@@ -44,3 +44,10 @@ def test_tokens_are_numbered_from_either_end_whatever_the_padding():
 def test_a_text_of_padding_alone_is_one_clear_line():
     with pytest.raises(UsageError, match=r"2 of 3 inputs are all padding \(first: input 1\)"):
         Padding.of(np.array([[1, 0], [0, 0], [0, 0]], dtype=bool))
+
+
+def test_padding_between_tokens_is_noticed():
+    real = np.array([[1, 1, 0, 0], [0, 1, 1, 1]], dtype=bool)
+    assert not Padding.of(real).has_gaps
+    real[1, 2] = False
+    assert Padding.of(real).has_gaps

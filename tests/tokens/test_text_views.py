@@ -12,6 +12,9 @@ SPECS = [
     "embeddings:after",
     "embeddings:before,special=false,alignment=right",
     "embeddings:module=transformer.drop,mask_key=m",
+    "embeddings:after,whole=true,special=false",
+    "words:special=only,special_ids=2/3",
+    "embeddings:before,special_ids=2/,alignment=right",
 ]
 
 
@@ -43,9 +46,9 @@ def test_one_token_is_picked_and_put(view, shape):
     [
         (lambda: Embeddings("afer"), "unknown where of Embeddings 'afer'; did you mean after?"),
         (lambda: Embeddings("before", module="a.b"), "where='before' and module='a.b' of Embeddings: give one"),
-        (lambda: Embeddings(special="no"), "special='no' of Embeddings must be true or false"),
+        (lambda: Embeddings(special="no"), "special='no' of Embeddings must be true, false or only"),
         (lambda: Words(alignment="centre"), "unknown alignment of Words 'centre'"),
-        (lambda: specs.build(VIEWS, "embeddings:specail=false", "tokens"), "did you mean special?"),
+        (lambda: specs.build(VIEWS, "embeddings:specail=false", "tokens"), "did you mean special or special_ids?"),
     ],
 )
 def test_wrong_values_are_one_clear_line(make, message):

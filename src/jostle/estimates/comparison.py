@@ -46,7 +46,7 @@ class Difference(Answer):
     def reversed(self) -> "Difference":
         """The same difference, ``second`` minus ``first``."""
         e, p = self.estimate, self.estimate.profile
-        profile = Profile(-p.values, -p.high, -p.low, p.counts, p.positions, p.target, p.method)
+        profile = Profile(-p.values, -p.high, -p.low, p.counts, p.positions, p.target, p.method, p.special)
         mirrored = Estimate(-e.value, _mirror(e.dataset), _mirror(e.population), -e.per_input, profile, e.trials)
         return Difference(self.second, self.first, self.target, mirrored)
 

@@ -24,6 +24,8 @@ class Profile:
         counts: (tokens,) trials behind each position.
         positions: the shape of the position grid, e.g. (7, 7) for patches.
         target, method: what the intervals are for and how they were made.
+        special: (tokens,) of text whose special tokens are known: of the texts that have this position, the share with
+            a special token there, such as a classification token or a separator; NaN where no text reaches.
     """
 
     values: Floats
@@ -33,13 +35,14 @@ class Profile:
     positions: tuple[int, ...]
     target: Target
     method: str
+    special: Floats | None = None
 
     def image(self) -> Floats:
         """``values`` in the shape of the position grid: (rows, columns) for patches."""
         return self.values.reshape(self.positions)
 
     def to_dict(self) -> dict[str, Any]:
-        """A plain dictionary, for JSON; NaN becomes null."""
+        """A plain dictionary, for JSON; NaN becomes null, and what is not known has no entry."""
         return {
             "values": plain(self.values),
             "low": plain(self.low),
@@ -48,6 +51,7 @@ class Profile:
             "positions": list(self.positions),
             "target": self.target,
             "method": self.method,
+            **({} if self.special is None else {"special": plain(self.special)}),
         }
 
     @classmethod
@@ -61,6 +65,7 @@ class Profile:
             positions=tuple(record["positions"]),
             target=record["target"],
             method=record["method"],
+            special=array(record["special"]) if "special" in record else None,
         )
 
 

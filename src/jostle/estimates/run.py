@@ -3,7 +3,7 @@
 import itertools
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -83,8 +83,13 @@ class Run:
             raise FailureError(
                 "nothing could be measured: no trial has a finite response (NaN outputs, or an undefined change)"
             )
-        pairs = {pair: tally.estimate() for pair, tally in self.pairs.items()}
-        return Outcome([tally.estimate() for tally in self.singles], pairs, stopped)
+        pairs = {pair: self._estimate(tally) for pair, tally in self.pairs.items()}
+        return Outcome([self._estimate(tally) for tally in self.singles], pairs, stopped)
+
+    def _estimate(self, tally: Tally) -> Estimate:
+        """What a tally knows, and where special tokens are, which only the inputs know."""
+        estimate = tally.estimate()
+        return replace(estimate, profile=replace(estimate.profile, special=self.evaluation.inputs.special_share))
 
     def _tally(self, support: Support, *, decides_alone: bool) -> Tally:
         inputs = self.evaluation.inputs

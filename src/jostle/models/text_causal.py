@@ -43,6 +43,8 @@ class CausalTextModel(TextModel):
     True
     """
 
+    memory_grows = False  # Whether what is remembered of a text is as long as the text.
+
     @abstractmethod
     def read(self, embedded: Tensor, lengths: Tensor, past: Past | None) -> tuple[Tensor, Past]:
         """Read tokens after those that ``past`` remembers.
@@ -62,8 +64,11 @@ class CausalTextModel(TextModel):
         features, _ = self.read(*aligned(embedded, mask), None)
         return features
 
-    def remember(self, embedded: Tensor) -> tuple[Past | None, ...]:
-        """What is remembered before each token, (batch, length, dim) -> length entries; token by token."""
+    def remember(self, embedded: Tensor, lengths: Tensor) -> tuple[Past | None, ...]:  # noqa: ARG002
+        """What is remembered before each token, (batch, length, dim) -> length entries; token by token.
+
+        What is remembered of a text beyond its length, (batch,), is of no use.
+        """
         pasts: list[Past | None] = [None]
         one = torch.ones(len(embedded), dtype=torch.int64, device=embedded.device)
         for position in range(embedded.shape[1] - 1):
@@ -81,36 +86,57 @@ class CausalTextModel(TextModel):
         if attention_mask is None:
             attention_mask = torch.ones(embedded.shape[:2], dtype=torch.bool, device=embedded.device)
         tokens, lengths = aligned(embedded, attention_mask != 0)
-        return Prefix(self.remember(tokens), lengths)
+        return Prefix(self.remember(tokens, lengths), lengths)
 
-    def continue_from(self, prefix: Prefix, position: int, suffix: Tensor, rows: Tensor | None = None) -> Tensor:
+    def continue_from(
+        self, prefix: Prefix, position: int | Tensor, suffix: Tensor, rows: Tensor | None = None
+    ) -> Tensor:
         """Logits of texts whose tokens before ``position`` are those of the prefix, (count, classes).
 
         Arguments:
             prefix: from ``prefix``.
-            position: how many tokens are kept; every text continued must be longer.
+            position: how many tokens are kept, the same of all texts or (count,); every text continued must be longer.
             suffix: the embedded tokens from ``position`` on, (count, length - position, dim), real tokens first; the
                 texts keep their lengths, what lies beyond is ignored.
             rows: which text of the prefix each row of the suffix continues, (count,), repetitions allowed; without it
                 each text once, in order.
         """
-        if not 0 <= position < len(prefix.pasts):
-            raise UsageError(f"position must be from 0 to {len(prefix.pasts) - 1}, before a token, got {position}")
-        past, lengths = prefix.pasts[position], prefix.lengths
-        if rows is not None:
-            past, lengths = None if past is None else tuple(part[rows] for part in past), lengths[rows]
+        lengths = prefix.lengths if rows is None else prefix.lengths[rows]
         if len(lengths) != len(suffix):
             raise UsageError(f"suffix must have a row for each of the {len(lengths)} texts, got {len(suffix)}")
-        left = lengths - position  # (count,)
+        positions = torch.as_tensor(position, device=lengths.device).expand_as(lengths)  # (count,)
+        lowest, highest = (int(each) for each in positions.aminmax())
+        if lowest < 0 or highest >= len(prefix.pasts):
+            wrong = lowest if lowest < 0 else highest
+            raise UsageError(f"position must be from 0 to {len(prefix.pasts) - 1}, before a token, got {wrong}")
+        left = lengths - positions  # (count,)
         shortest, longest = (int(each) for each in left.aminmax())
         if shortest < 1 or longest > suffix.shape[1]:
             raise UsageError(
-                f"suffix must hold the tokens from position {position} on of texts of {position + shortest} to "
-                f"{position + longest} tokens, at least one of each text, got {suffix.shape[1]} columns"
+                f"suffix must hold the tokens from position {lowest} on of texts of {lowest + shortest} to "
+                f"{lowest + longest} tokens, at least one of each text, got {suffix.shape[1]} columns"
             )
-        features, _ = self.read(suffix[:, :longest], left, past)
+        rows = torch.arange(len(lengths), device=lengths.device) if rows is None else rows
+        features, _ = self.read(suffix[:, :longest], left, self.recall(prefix, positions, rows))
         logits: Tensor = self.classifier(features)
         return logits
+
+    def recall(self, prefix: Prefix, positions: Tensor, rows: Tensor) -> Past | None:
+        """What is remembered before token ``positions[i]`` of text ``rows[i]``, where that is of one size for all.
+
+        Before the first token a network remembers zeros, which is what None stands for.
+        """
+        if not positions.any():
+            return None
+        pasts = [(each, prefix.pasts[each]) for each in sorted(set(positions.tolist()))]
+        like = pasts[-1][1]
+        assert like is not None
+        found = tuple(part.new_zeros(len(rows), *part.shape[1:]) for part in like)
+        for position, past in pasts:
+            chosen = (positions == position).nonzero().flatten()
+            for whole, part in zip(found, past or (), strict=False):
+                whole[chosen] = part[rows[chosen]]
+        return found
 
 
 def aligned(embedded: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from jostle.models import register_text
 from jostle.models.sizes import check_positive, check_share
 from jostle.models.text_attention import Attention
-from jostle.models.text_causal import CausalTextModel, Past
+from jostle.models.text_causal import CausalTextModel, Past, Prefix
 from jostle.models.text_embeddings import Embeddings
 from jostle.models.text_model import pick
 from jostle.models.text_weights import STD, draw_weights
@@ -39,6 +39,8 @@ class TextDecoder(CausalTextModel):
         max_length: most real tokens of a text; that many positions are learned.
         dropout: share of embeddings, attention weights and outputs of layers set to 0 in training.
     """
+
+    memory_grows = True
 
     def __init__(
         self,
@@ -73,22 +75,39 @@ class TextDecoder(CausalTextModel):
                 nn.init.normal_(weight, std=STD / math.sqrt(2 * depth))
 
     def read(self, embedded: Tensor, lengths: Tensor, past: Past | None) -> tuple[Tensor, Past]:
-        """The last real token, normalised, (batch, dim), and the keys and values of every block, old and new."""
+        """The last real token, normalised, (batch, dim), and the keys and values of every block, old and new.
+
+        ``past`` may end in one tensor more, (batch, tokens before): true for keys that are there for a row.
+        """
         count = embedded.shape[1]
         seen = 0 if past is None else past[0].shape[2]
         keys = torch.arange(seen + count, device=embedded.device)
         visible = keys <= keys[seen:, None]  # (tokens, keys)
+        # Before the last real token of a row there is no padding: it sees whatever is real.
+        real = None if (lengths == count).all() else (keys < seen + lengths[:, None])[:, None, None]
+        if past is not None and len(past) % 2:  # (batch, seen), and all new keys
+            old = nn.functional.pad(past[-1], (0, count), value=True)[:, None, None]
+            visible, real = visible & old, old if real is None else real & old
         tokens, kept = embedded, list[Tensor]()
         *blocks, last = self.blocks
         for number, block in enumerate(blocks):
             tokens, new = block(tokens, visible, _of_block(past, number))
             kept += new
-        # Before the last real token of a row there is no padding: it sees whatever is real.
-        real = None if (lengths == count).all() else (keys < seen + lengths[:, None])[:, None, None]
         tokens, new = last(tokens, real, _of_block(past, len(blocks)), lengths - 1)
         return self.norm(tokens[:, 0]), (*kept, *new)
 
-    def remember(self, embedded: Tensor) -> tuple[Past | None, ...]:
+    def recall(self, prefix: Prefix, positions: Tensor, rows: Tensor) -> Past | None:
+        """Keys and values up to the last of the positions and, if they differ, which of them are before each."""
+        longest = int(positions.max())
+        past = prefix.pasts[longest]
+        if past is None:
+            return None
+        chosen = tuple(part[rows] for part in past)
+        if (positions == longest).all():
+            return chosen
+        return *chosen, torch.arange(longest, device=positions.device) < positions[:, None]
+
+    def remember(self, embedded: Tensor, lengths: Tensor) -> tuple[Past | None, ...]:  # noqa: ARG002
         """What is remembered before each token: the keys and values of one pass, cut there; no copies."""
         batch, length, _ = embedded.shape
         _, past = self.read(embedded, torch.full((batch,), length, device=embedded.device), None)

@@ -46,12 +46,13 @@ class Embeddings(nn.Module):
         self.norm = nn.LayerNorm(dim) if has_norm else nn.Identity()
         self.drop = nn.Dropout(dropout)
 
-    def forward(self, input_ids: Tensor, attention_mask: Tensor | None = None) -> Tensor:
+    def forward(self, input_ids: Tensor, attention_mask: Tensor | None = None, before: Tensor | None = None) -> Tensor:
         """Checked ids to vectors, (batch, length) -> (batch, length, dim).
 
         Arguments:
             input_ids: (batch, length), whole numbers below ``vocabulary``.
             attention_mask: (batch, length), 1 for a real token and 0 for padding; without it ``input_ids != 0``.
+            before: (batch,) how many tokens of each text come before these; by default none.
         """
         check_ids(input_ids, self.vocabulary)
         check_mask(input_ids, attention_mask)
@@ -59,7 +60,8 @@ class Embeddings(nn.Module):
         check_lengths(mask, self.max_length)
         vectors = self.words(input_ids)  # (batch, length, dim)
         if self.positions is not None:
-            vectors = vectors + self.positions((mask.cumsum(dim=1) - 1).clamp(min=0))  # Padding has some position.
+            numbers = (mask.cumsum(dim=1) - 1).clamp(min=0)  # Padding has some position.
+            vectors = vectors + self.positions(numbers if before is None else numbers + before[:, None])
         embedded: Tensor = self.drop(self.norm(vectors))
         return embedded
 

@@ -1,6 +1,10 @@
 """Recurrent networks of texts: Hochreiter and Schmidhuber 1997 (LSTM), Cho et al. 2014 (GRU, 1406.1078)."""
 
+from abc import abstractmethod
+
+import torch
 from torch import Tensor, nn
+from torch.nn.functional import linear
 from torch.nn.utils.rnn import pack_padded_sequence
 
 from jostle.models import register_text
@@ -8,6 +12,8 @@ from jostle.models.sizes import check_positive, check_share
 from jostle.models.text_causal import CausalTextModel, Past
 from jostle.models.text_embeddings import Embeddings
 from jostle.models.text_model import pick
+
+_WEIGHTS = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")  # of a layer, in torch's order
 
 
 class TextRecurrent(CausalTextModel):
@@ -53,6 +59,28 @@ class TextRecurrent(CausalTextModel):
         outputs, state = self.layers(embedded, state)
         return pick(outputs, lengths - 1), self._parts(state)
 
+    def remember(self, embedded: Tensor, lengths: Tensor) -> tuple[Past | None, ...]:
+        """What is remembered before each token; layer by layer over all tokens, as single steps wait for the weights.
+
+        For 30 texts on one core a step of one token takes 91 (GRU) to 124 us a text, one of many tokens 46 us.
+        """
+        inputs, layers = embedded, list[Past]()
+        real = torch.arange(embedded.shape[1], device=lengths.device) < lengths[:, None]  # (batch, length)
+        for number in range(self.layers.num_layers):
+            weights = [getattr(self.layers, f"{name}_l{number}") for name in _WEIGHTS]
+            layers.append(self.after_each(inputs, weights, real))
+            inputs = layers[-1][0]
+        parts = [torch.stack(part, dim=2) for part in zip(*layers, strict=True)]  # (batch, length, depth, dim)
+        return None, *(tuple(part[:, position] for part in parts) for position in range(embedded.shape[1] - 1))
+
+    @staticmethod
+    @abstractmethod
+    def after_each(inputs: Tensor, weights: list[Tensor], real: Tensor) -> Past:
+        """The state of one layer after each token, (batch, length, dim) each; the first part is what it gives out.
+
+        ``real`` (batch, length) says which tokens are; after the others it may be anything.
+        """
+
     @staticmethod
     def _state(parts: Past) -> Tensor | Past:
         """What torch takes for the state: a pair for an LSTM, a tensor for a GRU."""
@@ -77,6 +105,21 @@ class TextLSTM(TextRecurrent):
     layer = nn.LSTM
     worth_padding = 0.6  # Packed over padded, CPU time: 1.42 with 90 % real tokens, 0.97 with 60 %, 0.62 with 32 %.
 
+    @staticmethod
+    def after_each(inputs: Tensor, weights: list[Tensor], real: Tensor) -> Past:
+        """Outputs h and cells c_t = f_t c_{t-1} + i_t g_t; the gates i, f and g are functions of x_t and h_{t-1}."""
+        empty = inputs.new_zeros(1, len(inputs), weights[1].shape[1])  # (1, batch, dim)
+        outputs = torch.lstm(inputs, (empty, empty), weights, True, 1, 0.0, False, False, True)[0]
+        before = torch.cat([torch.zeros_like(outputs[:, :1]), outputs[:, :-1]], dim=1)
+        sums = linear(inputs[real], weights[0], weights[2]) + linear(before[real], weights[1], weights[3])
+        enter, keep, new, _ = sums.chunk(4, dim=1)  # (real tokens, dim)
+        entering, kept = torch.zeros_like(outputs), torch.zeros_like(outputs)
+        entering[real], kept[real] = enter.sigmoid() * new.tanh(), keep.sigmoid()
+        cells = [entering[:, 0]]
+        for position in range(1, inputs.shape[1]):
+            cells.append(torch.addcmul(entering[:, position], kept[:, position], cells[-1]))
+        return outputs, torch.stack(cells, dim=1)
+
 
 @register_text("text-gru")
 class TextGRU(TextRecurrent):
@@ -87,3 +130,9 @@ class TextGRU(TextRecurrent):
 
     layer = nn.GRU
     worth_padding = 0.9  # Packed over padded, CPU time: 0.91 with 90 % real tokens, 0.68 with 60 %, 0.42 with 32 %.
+
+    @staticmethod
+    def after_each(inputs: Tensor, weights: list[Tensor], real: Tensor) -> Past:  # noqa: ARG004
+        """Outputs, which are all the state there is."""
+        empty = inputs.new_zeros(1, len(inputs), weights[1].shape[1])  # (1, batch, dim)
+        return (torch.gru(inputs, empty, weights, True, 1, 0.0, False, False, True)[0],)

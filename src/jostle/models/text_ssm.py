@@ -1,5 +1,6 @@
 """State-space models of texts: a recurrence that forgets selectively, Gu and Dao 2023, "Mamba" (2312.00752)."""
 
+import itertools
 import math
 
 import torch
@@ -64,6 +65,15 @@ class TextStateSpace(CausalTextModel):
             kept += new
         return self.norm(pick(tokens, lengths - 1)), tuple(kept)
 
+    def remember(self, embedded: Tensor, lengths: Tensor) -> tuple[Past | None, ...]:  # noqa: ARG002
+        """What is remembered before each token, from one pass over all of them."""
+        tokens, blocks = embedded, list[list[Past]]()
+        for block in self.blocks:
+            blocks.append([])
+            tokens, _ = block(tokens, None, blocks[-1])
+        after_each = [tuple(itertools.chain(*pasts)) for pasts in zip(*blocks, strict=True)]
+        return None, *after_each[:-1]
+
 
 class Block(nn.Module):
     """x + out(silu(gates) * selective(inputs)), where inputs and gates are linear in norm(x)."""
@@ -76,18 +86,21 @@ class Block(nn.Module):
         self.to_out = nn.Linear(inner, dim, bias=False)
         self.drop = nn.Dropout(dropout)
 
-    def forward(self, tokens: Tensor, past: Past | None) -> tuple[Tensor, Past]:
+    def forward(self, tokens: Tensor, past: Past | None, history: list[Past] | None = None) -> tuple[Tensor, Past]:
         """One block, (batch, tokens, dim) -> (batch, tokens, dim), and what ``select`` remembers."""
         inputs, gates = self.to_inner(self.norm(tokens)).chunk(2, dim=-1)  # each (batch, tokens, inner)
-        read, kept = select(self.selective, inputs, past)
+        read, kept = select(self.selective, inputs, past, history)
         return tokens + self.drop(self.to_out(read * nn.functional.silu(gates))), kept
 
 
-def select(layer: Selective, inputs: Tensor, past: Past | None) -> tuple[Tensor, Past]:
+def select(
+    layer: Selective, inputs: Tensor, past: Past | None, history: list[Past] | None = None
+) -> tuple[Tensor, Past]:
     """The recurrence of ``layer`` over inputs that come after others, (batch, tokens, inner) -> the same.
 
     Remembered are the last kernel_size - 1 inputs, (batch, kernel_size - 1, inner), and the memory h, (batch, state,
-    inner); without ``past`` both are 0, and the outputs are ``layer(inputs)``.
+    inner); without ``past`` both are 0, and the outputs are ``layer(inputs)``. What is remembered after each token is
+    added to ``history``.
     """
     batch, count, inner = inputs.shape
     rates, kernel = -layer.log_decay.exp(), layer.convolution.weight  # (state, inner), (inner, 1, kernel_size)
@@ -99,12 +112,22 @@ def select(layer: Selective, inputs: Tensor, past: Past | None) -> tuple[Tensor,
     driven = nn.functional.silu(seen.mT)  # (batch, tokens, inner)
     choices, enter, leave = layer.to_choices(driven).split(layer.sizes, dim=-1)  # (batch, tokens, rank or state)
     step = nn.functional.softplus(layer.to_step(choices))  # (batch, tokens, inner)
-    read, memory = scan_from(memory, driven, step, enter, leave, rates)
+    memories: list[Tensor] = []
+    read, memory = scan_from(memory, driven, step, enter, leave, rates, None if history is None else memories)
+    if history is not None:
+        width = kernel.shape[-1] - 1
+        history += [(window[:, number : number + width], each) for number, each in enumerate(memories, start=1)]
     return read + layer.skip * driven, (window[:, count:], memory)
 
 
 def scan_from(
-    memory: Tensor, driven: Tensor, step: Tensor, enter: Tensor, leave: Tensor, rates: Tensor
+    memory: Tensor,
+    driven: Tensor,
+    step: Tensor,
+    enter: Tensor,
+    leave: Tensor,
+    rates: Tensor,
+    memories: list[Tensor] | None = None,
 ) -> tuple[Tensor, Tensor]:
     """C_t . h_t for every token, (batch, tokens, inner), and the last h, where h_t = exp(d_t A) h_{t-1} + d_t B_t u_t.
 
@@ -119,6 +142,7 @@ def scan_from(
         enter: B, (batch, tokens, state).
         leave: C, (batch, tokens, state).
         rates: the diagonal of A for each channel, (state, inner).
+        memories: takes h after each token, if it is given.
 
     >>> one, rates = torch.ones(1, 3, 1), torch.full((1, 1), -math.log(2))
     >>> outputs, memory = scan_from(torch.full((1, 1, 1), 2.0), one, one, one, one, rates)
@@ -132,4 +156,6 @@ def scan_from(
         decay = (step_now[:, None, :] * rates).exp()  # (batch, state, inner); the long axis last is faster
         memory = torch.addcmul(entering[:, None, :] * enter_now[:, :, None], decay, memory)
         outputs.append(leave_now[:, None, :].matmul(memory).squeeze(1))  # (batch, inner)
+        if memories is not None:
+            memories.append(memory)
     return torch.stack(outputs, dim=1), memory

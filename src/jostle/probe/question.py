@@ -1,7 +1,7 @@
 """What a probe asks, the same at every step: fixed inputs, fixed noise, and how a model in training is asked."""
 
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -16,8 +16,9 @@ from jostle.perturbations import PERTURBATIONS, Perturbation
 from jostle.probe.watched import checksum
 from jostle.responses import RESPONSES, Response
 from jostle.sampling import PLANS, Grid, Plan, Until
-from jostle.tokens import VIEWS, Batch, Inputs, TokenFunction, TokenView
+from jostle.tokens import VIEWS, Batch, Inputs, TextView, TokenFunction, TokenView
 from jostle.tokens.sources import ONLY, as_dataset, as_tensors, collated
+from jostle.tokens.text import padding_id
 from jostle.training.objectives import predictions
 
 _FEW_TOKENS = 4096
@@ -54,7 +55,8 @@ class Question:
         self.mask = np.array(mask.cpu() if isinstance(mask, Tensor) else mask) if mask is not None else None
         self.inputs = Inputs(self.source, view, self.mask)
         self.inputs.check_finite()
-        self.perturbation.check(self.inputs.sample_token())
+        if not isinstance(view, TextView):  # of text, when it is measured: only the model knows its embeddings
+            self.perturbation.check(self.inputs.sample_token())
         self.labels = _checked_labels(found if labels is None else labels, len(self.inputs))
         given = self._default_plan() if plan is None else specs.build(PLANS, plan, "plan", Plan)
         self.plan: Plan = Grid(1) if isinstance(given, Grid) and self.perturbation.is_deterministic else given
@@ -103,7 +105,7 @@ class Question:
     def accuracy(self, model: Callable[..., Any], name: str) -> float:
         """The share of all inputs whose prediction is their label."""
         assert self.labels is not None
-        function, hits = TokenFunction(_asked(model), self.inputs, name), 0
+        function, hits = TokenFunction(_asked(model), self._inputs_of(model), name), 0
         for start in range(0, len(self.inputs), self.batch_size):
             rows = np.arange(start, min(start + self.batch_size, len(self.inputs)))
             outputs = function(self.inputs.batch(rows))
@@ -116,6 +118,12 @@ class Question:
                 )
             hits += int((predictions(logits) == self.labels[torch.from_numpy(rows)]).sum())
         return hits / len(self.inputs)
+
+    def _inputs_of(self, model: Callable[..., Any]) -> Inputs:
+        """The inputs as this model reads them: of text without a mask, it says which id is padding."""
+        if not isinstance(self.inputs.view, TextView):
+            return self.inputs
+        return Inputs(self.source, self.inputs.view, self.mask, padding_id([model]))
 
     def inputs_on(self, device: torch.device) -> Any:
         """A copy of all inputs where the model is, for measures that may change them."""
@@ -132,13 +140,24 @@ class Question:
 class _Asked(nn.Module):
     """A model asked without gradients, and without ``inference_mode``, in which a measurement asks its models.
 
-    What a model keeps of a pass in that mode, say a table of positions, could not be trained with afterwards.
+    What a model keeps of a pass in that mode, say a table of positions, could not be trained with afterwards. Beside
+    that it is the model: it has its modules under their names, and its attributes.
     """
 
     def __init__(self, model: nn.Module) -> None:
         super().__init__()
         self.model = model
         self.training = False
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return super().__getattr__(name)
+        except AttributeError:
+            return getattr(super().__getattr__("model"), name)
+
+    def named_modules(self, *positional: Any, **named: Any) -> Iterator[tuple[str, nn.Module]]:
+        found: Iterator[tuple[str, nn.Module]] = self.model.named_modules(*positional, **named)
+        return found
 
     def forward(self, *positional: Tensor, **named: Tensor) -> Any:
         with torch.inference_mode(False), torch.no_grad():

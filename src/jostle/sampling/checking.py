@@ -31,7 +31,7 @@ def check_text(functions: list[TokenFunction], perturbation: Perturbation, batch
     _check_vocabulary(perturbation, inputs)
     for function in functions:
         perturbation.check(function.sample_token)
-    texts = _some_texts(inputs)
+    texts = some_texts(inputs)
     plain = [function(inputs.batch(texts)) for function in functions]
     differing = _differing(functions, plain, batching, texts)
     if differing and batching.trims:
@@ -83,7 +83,7 @@ def _check_vocabulary(perturbation: Perturbation, inputs: Inputs) -> None:
         )
 
 
-def _some_texts(inputs: Inputs) -> Integers:
+def some_texts(inputs: Inputs) -> Integers:
     """A few inputs, from the shortest to the longest."""
     assert inputs.padding is not None
     order = np.argsort(inputs.padding.lengths, kind="stable")
@@ -106,10 +106,15 @@ def _is_same(expected: Tensor, function: TokenFunction, batching: "Batching", te
         if not batching.trims:
             raise
         return False  # it takes no texts of another width
+    if expected.shape == found.shape and (not function.is_steady or not expected.isfinite().all()):
+        return True
+    return agree(function, expected, found)
+
+
+def agree(function: TokenFunction, expected: Tensor, found: Tensor) -> bool:
+    """Whether two answers of a model, (texts, ...), are the same to rounding."""
     if expected.shape != found.shape:
         return False
-    if not function.is_steady or not expected.isfinite().all():
-        return True
     difference = float((expected.double() - found.double()).abs().max())
     return difference <= function.rounding(expected.dtype) * (float(expected.abs().max()) + 1e-12)
 

@@ -1,6 +1,10 @@
 """Trials in, changes out: builds jostled batches once and asks every model about them."""
 
-from collections.abc import Sequence
+import copy
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -14,8 +18,10 @@ from jostle.responses import Response
 from jostle.sampling.batching import TOKENS_ON_CPU, Batching
 from jostle.sampling.checking import check_text, padding_to_fill_with
 from jostle.sampling.moving import Move
+from jostle.sampling.resuming import Resuming, can_resume
 from jostle.sampling.trials import Integers, Trials
 from jostle.tokens import Batch, Inputs, TokenFunction
+from jostle.tokens.beginning import beginning_at
 from jostle.tokens.deleting import closed_up, without_free_column
 
 Changes = NDArray[np.float64]
@@ -59,6 +65,9 @@ class Evaluation:
         self._num_uniforms = 1 if self._is_inside else perturbation.num_uniforms(self.inputs.dim)
         batches = _UNIFORMS_AT_ONCE // max(1, self._num_uniforms) // batch_size
         self._chunk = batch_size * min(max(batches, 1), _BATCHES_AT_ONCE)
+        self._resuming = [
+            Resuming(function, self.batching) if can_resume(function, perturbation) else None for function in functions
+        ]
         self._references = [References(function, response, self.batching) for function in functions]
         self._pad = padding_to_fill_with(perturbation, self.inputs, functions) if perturbation.closes_up else 0
 
@@ -84,39 +93,69 @@ class Evaluation:
         order = self.batching.order(trials.inputs)
         for start in range(0, len(trials), self._chunk):
             rows = order[start : start + self._chunk]
-            part = trials[rows]
+            part = self._moved(trials[rows])
             pending = [Pending(function, self.response) for function in self.functions]
-            asked = self._ask_inside(part, pending) if self._is_inside else self._ask(part, pending)
-            for index, (each, reference) in enumerate(zip(pending, self._references, strict=True)):
-                out[index, rows[asked]] = each.changes(reference.of(part.inputs[asked]))
+            for index, asked in enumerate(self._ask(part, pending)):
+                references = self._references[index].of(part.trials.inputs[asked])
+                out[index, rows[part.places[asked]]] = pending[index].changes(references)
         self.nonfinite += np.isnan(out).sum(axis=1)
         return out
 
-    def _ask(self, trials: Trials, pending: list["Pending"]) -> Integers:
-        """Ask about these trials with one token of each input replaced; returns which of them were asked about."""
-        moved, tokens = self.moved_tokens(trials)
-        jostled = trials if len(moved) == len(trials) else trials[moved]
-        for cut in self.batching.cuts(jostled.inputs):
-            self._ask_all(pending, self.jostled(jostled[cut], tokens[cut]), [None] * len(pending))
-        return moved
+    def _ask(self, part: "Moved", pending: list["Pending"]) -> list[Integers]:
+        """Ask every model about these trials; returns for each the order in which it was asked about them."""
+        orders = [np.arange(len(part.trials)) for _ in pending]
+        readings = [each.readings(part.trials) if each is not None else None for each in self._resuming]
+        self._ask_whole(part, [each for each, reading in zip(pending, readings, strict=True) if reading is None])
+        for index, (resuming, reading) in enumerate(zip(self._resuming, readings, strict=True)):
+            if resuming is not None and reading is not None:
+                ask = functools.partial(self._ask_from, part, pending[index])
+                orders[index] = resuming.ask(part.trials, reading, ask)
+        return orders
 
-    def _ask_inside(self, trials: Trials, pending: list["Pending"]) -> Integers:
-        """The same, with the token replaced inside each model, where its embedding is."""
-        if self.perturbation.moves_nothing:
-            return np.empty(0, dtype=np.int64)
-        for cut in self.batching.cuts(trials.inputs):
-            part = trials[cut]
-            batch, first = self.batching.batch(part.inputs)
-            uniforms = self._uniforms(part, max(self.perturbation.num_uniforms(each.dim) for each in self.functions))
-            moves = [Move(self.perturbation, part.tokens - first, uniforms) for _ in pending]
-            self._ask_all(pending, batch, moves)
-        return np.arange(len(trials))
+    def _ask_whole(self, part: "Moved", pending: list["Pending"]) -> None:
+        """Let models answer about whole inputs, all of them about the same batches."""
+        for cut in self.batching.cuts(part.trials.inputs if pending else part.trials.inputs[:0]):
+            batch, move = self._batch(part, cut)
+            for each in pending[:-1]:
+                each.ask({key: tensor.clone() for key, tensor in batch.items()}, copy.copy(move))  # it may change them
+            pending[-1].ask(batch, move)
 
-    @staticmethod
-    def _ask_all(pending: list["Pending"], batch: Batch, edits: Sequence[Move | None]) -> None:
-        for each, edit in zip(pending[:-1], edits[:-1], strict=True):
-            each.ask({key: tensor.clone() for key, tensor in batch.items()}, edit)  # it may change its inputs
-        pending[-1].ask(batch, edits[-1])
+    def _ask_from(
+        self, part: "Moved", pending: "Pending", rows: Integers, starts: Integers, through: Callable[..., Any]
+    ) -> None:
+        pending.ask(*self._batch(part, rows, starts), through)
+
+    def _batch(
+        self, part: "Moved", rows: slice | Integers, starts: Integers | None = None
+    ) -> tuple[Batch, Move | None]:
+        """Some of the trials as a batch, each text from token ``starts`` on, and what happens to it inside a model."""
+        trials = part.trials[rows]
+        if part.tokens is not None:
+            return self.jostled(trials, part.tokens[rows], starts), None
+        needed = max(self.perturbation.num_uniforms(each.dim) for each in self.functions)
+        batch, columns = self._texts(trials, starts)
+        if self.inputs.moving is None:
+            return batch, Move(self.perturbation, columns, self._uniforms(trials, needed))
+        owner, tokens = np.nonzero(self.inputs.moving[trials.inputs])  # each moves as if it were alone
+        uniforms = self._uniforms(Trials(trials.inputs[owner], tokens, trials.draws[owner]), needed)
+        return batch, Move(self.perturbation, columns[owner] + tokens, uniforms, owner)
+
+    def _texts(self, trials: Trials, starts: Integers | None) -> tuple[Batch, Integers]:
+        """The inputs of these trials, of text from token ``starts`` on, and the columns of their tokens there."""
+        batch, first = self.batching.batch(trials.inputs)
+        columns = trials.tokens - first
+        if starts is None or self.inputs.padding is None:
+            return batch, columns
+        begin = self.inputs.padding.first[trials.inputs] - first + starts
+        width = int((self.inputs.padding.lengths[trials.inputs] - starts).max())
+        return beginning_at(batch, self.inputs.key, torch.from_numpy(begin), width), columns - begin
+
+    def _moved(self, trials: Trials) -> "Moved":
+        """Those of these trials that must be asked about."""
+        if self._is_inside:
+            return Moved(trials[:0] if self.perturbation.moves_nothing else trials, np.arange(len(trials)), None)
+        places, tokens = self.moved_tokens(trials)
+        return Moved(trials if len(places) == len(trials) else trials[places], places, tokens)
 
     def _uniforms(self, trials: Trials, size: int) -> NDArray[np.float64]:
         """The random numbers of these trials, (trials, size)."""
@@ -135,15 +174,15 @@ class Evaluation:
         moved = np.flatnonzero(is_moved)
         return moved, after if len(moved) == len(after) else after[torch.from_numpy(moved)]
 
-    def jostled(self, trials: Trials, tokens: Tensor) -> Batch:
+    def jostled(self, trials: Trials, tokens: Tensor, starts: Integers | None = None) -> Batch:
         """The inputs of these trials with their one token replaced by ``tokens`` (trials, dim)."""
-        batch, first = self.batching.batch(trials.inputs)
-        columns = torch.from_numpy(trials.tokens - first)
+        batch, places = self._texts(trials, starts)
+        columns = torch.from_numpy(places)
         key, padding = self.inputs.key, self.inputs.padding
         if not self.perturbation.closes_up or padding is None:
             self.inputs.view.put(batch[key], columns, tokens)
             return batch
-        last = torch.from_numpy(padding.stop[trials.inputs] - 1 - first)
+        last = torch.from_numpy(padding.stop[trials.inputs] - 1 - trials.tokens) + columns
         closed = closed_up(batch, key, columns, last, self._pad, padding.side)
         return without_free_column(closed, key, padding.side) if self.batching.trims else closed
 
@@ -155,6 +194,21 @@ class Evaluation:
         return np.cumsum(1 + fresh)
 
 
+@dataclass(frozen=True)
+class Moved:
+    """Trials whose token is moved.
+
+    Arguments:
+        trials: these trials.
+        places: where they are among those asked for.
+        tokens: (trials, dim) what their tokens become; None if they are moved inside of each model.
+    """
+
+    trials: Trials
+    places: Integers
+    tokens: Tensor | None
+
+
 class Pending:
     """Outputs of a model that wait for their comparison: small ones are compared many at a time, which is quicker."""
 
@@ -163,9 +217,9 @@ class Pending:
         self._outputs: list[Tensor] = []
         self._still: list[NDArray[np.bool_]] = []
 
-    def ask(self, batch: Batch, move: Move | None = None) -> None:
+    def ask(self, batch: Batch, move: Move | None = None, through: Callable[..., Any] | None = None) -> None:
         """Let the model answer a batch, with a token of each input moved inside of it."""
-        self._outputs.append(self.function(batch, move).clone())  # it may use the same memory again
+        self._outputs.append(self.function(batch, move, through).clone())  # it may use the same memory again
         if move is not None:
             self._still.append(~move.is_moved)
 

@@ -10,29 +10,38 @@ from jostle.sampling.trials import Integers
 
 
 class Move:
-    """An edit of embedded sequences: one vector of each is moved, all others stay bit for bit.
+    """An edit of embedded sequences: one vector of each is moved, or several, and all others stay bit for bit.
 
     Attributes:
-        is_moved: (batch,) which of the vectors came out other than they were; after the edit.
+        is_moved: (batch,) of which texts a vector came out other than it was; after the edit.
 
     Arguments:
-        perturbation: what becomes of the vector.
-        positions: (batch,) its column.
-        uniforms: (batch, at least as many as the perturbation needs) random numbers, the same for every model.
+        perturbation: what becomes of a vector.
+        columns: (vectors,) where they are in their texts.
+        uniforms: (vectors, at least as many as the perturbation needs) random numbers, the same for every model.
+        rows: (vectors,) of which text of the batch they are; by default one of each, in order.
     """
 
-    def __init__(self, perturbation: Perturbation, positions: Integers, uniforms: NDArray[np.float64]) -> None:
+    def __init__(
+        self,
+        perturbation: Perturbation,
+        columns: Integers,
+        uniforms: NDArray[np.float64],
+        rows: Integers | None = None,
+    ) -> None:
         self.perturbation, self.uniforms = perturbation, uniforms
-        self._positions = torch.from_numpy(positions)
-        self.is_moved: NDArray[np.bool_] = np.zeros(len(positions), dtype=bool)
+        self._rows = np.arange(len(columns)) if rows is None else rows
+        self._columns = torch.from_numpy(columns)
+        self.is_moved: NDArray[np.bool_] = np.zeros(0, dtype=bool)
 
     def __call__(self, embedded: Tensor) -> Tensor:
-        """``embedded`` (batch, tokens, dim) with one vector of each text moved, in new memory."""
-        rows, columns = torch.arange(len(embedded)), self._positions
-        before = embedded[rows, columns].cpu()  # (batch, dim)
+        """``embedded`` (batch, tokens, dim) with some vectors moved, in new memory."""
+        rows, columns = torch.from_numpy(self._rows), self._columns
+        before = embedded[rows, columns].cpu()  # (vectors, dim)
         needed = self.perturbation.num_uniforms(before.shape[1])
         after = self.perturbation.apply(before, self.uniforms[:, :needed])
-        self.is_moved = (after != before).any(dim=1).numpy()
+        self.is_moved = np.zeros(len(embedded), dtype=bool)
+        self.is_moved[self._rows[(after != before).any(dim=1).numpy()]] = True
         moved = embedded.clone()
         moved[rows, columns] = after.to(embedded.device)
         return moved

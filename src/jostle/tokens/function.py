@@ -40,7 +40,8 @@ class TokenFunction:
         self.passes = 0
         self.warnings: list[str] = []
         self.is_steady = True
-        self.site = Site(model, inputs.view, name) if isinstance(inputs.view, Embeddings) else None
+        view = inputs.view
+        self.site = Site(model, view, name, takes_whole=True) if isinstance(view, Embeddings) else None
         if inputs.padding is not None:
             check_fits(model, inputs.ids(), inputs.padding, inputs.has_mask, name)
         self.device = _device_of(model)
@@ -71,19 +72,20 @@ class TokenFunction:
             for module, mode in zip(modules, modes, strict=True):
                 module.training = mode
 
-    def __call__(self, batch: Batch, edit: Edit | None = None) -> Tensor:
+    def __call__(self, batch: Batch, edit: Edit | None = None, through: Callable[..., Any] | None = None) -> Tensor:
         """Outputs (batch, ...) of the model, on the CPU.
 
         Arguments:
             batch: named tensors.
             edit: for ``Embeddings``, what becomes of the embedded sequence on its way through the model.
+            through: another way to the model's outputs than calling it, with the arguments it takes.
         """
         if self.device.type != "cpu":
             batch = {key: tensor.to(self.device, non_blocking=True) for key, tensor in batch.items()}
         positional, named = self.inputs.arguments(batch)
         try:
             with self._editing(edit, batch):
-                answer = self.model(*positional, **named)
+                answer = (through or self.model)(*positional, **named)
         except (JostleError, KeyboardInterrupt):
             raise
         except Exception as error:

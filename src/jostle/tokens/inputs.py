@@ -11,8 +11,9 @@ from torch import Tensor
 from jostle.errors import UsageError
 from jostle.tokens.padding import Padding
 from jostle.tokens.sources import ONLY, Batch, as_dataset, as_tensors, collated
+from jostle.tokens.special import share_by_position
 from jostle.tokens.text import check_ids, real_tokens, special_missing
-from jostle.tokens.text_views import SPECIAL_KEY, TextView
+from jostle.tokens.text_views import SPECIAL_KEY, Embeddings, TextView
 from jostle.tokens.view import TokenView
 
 _TOKEN_KEYS = ("inputs_embeds", "pixel_values", "input_ids", "inputs", "x")
@@ -46,6 +47,8 @@ class Inputs:
         self.num_tokens = view.num_tokens(self.shape)
         self.dim = self.sample_token().shape[1]
         self.padding: Padding | None = None  # of text
+        self.moving: NDArray[np.bool_] | None = None  # of texts moved as a whole, (N, columns): the tokens that move
+        self.special_share: NDArray[np.float64] | None = None  # of text, by position of a profile
         self.pad, self.has_mask = pad, False
         self.mask = self._read_text(view, mask) if isinstance(view, TextView) else self._read_mask(mask)
         self.token_counts = None if self.mask is None else self.mask.sum(axis=1)
@@ -101,7 +104,7 @@ class Inputs:
 
     def profile_positions(self, indices: NDArray[np.int64], positions: NDArray[np.int64]) -> NDArray[np.int64]:
         """The positions under which a profile counts these tokens."""
-        if self.padding is None or not isinstance(self.view, TextView):
+        if self.padding is None or self.moving is not None or not isinstance(self.view, TextView):
             return positions
         return self.padding.numbers(indices, positions, self.view.alignment)
 
@@ -173,10 +176,9 @@ class Inputs:
     def _truths(self, mask: Any, name: str = "the mask") -> NDArray[np.bool_]:
         """A mask as truth values (N, tokens)."""
         truths = np.asarray(mask.cpu() if isinstance(mask, Tensor) else mask).astype(bool)
-        if truths.shape != (self.count, self.num_tokens):
-            raise UsageError(
-                f"{name} has shape {truths.shape}, expected ({self.count}, {self.num_tokens}): one entry per token"
-            )
+        tokens = self.shape[0] if isinstance(self.view, TextView) else self.num_tokens
+        if truths.shape != (self.count, tokens):
+            raise UsageError(f"{name} has shape {truths.shape}, expected ({self.count}, {tokens}): one entry per token")
         return truths
 
     def _usable(self, mask: NDArray[np.bool_], why: str = "all masked") -> NDArray[np.bool_] | None:
@@ -196,13 +198,28 @@ class Inputs:
         self.has_mask = attention is not None or self.pad is not None
         unused = np.unique(ids.numpy()[~real])
         self.pad = int(unused[0]) if len(unused) == 1 else self.pad
-        mask = real if given is None else real & self._truths(given)
-        if view.special:
-            return self._usable(mask)
-        special = self.entry(SPECIAL_KEY)
-        if special is None:
-            raise special_missing(view)
-        return self._usable(mask & ~self._truths(special, SPECIAL_KEY), "without a token that is not special or masked")
+        mask, why = real if given is None else real & self._truths(given), "all masked"
+        special = self._read_special(view, ids, real)
+        if view.special is not True:
+            if special is None:
+                raise special_missing(view)
+            is_only = view.special == "only"
+            why = f"without a token that is {'' if is_only else 'not '}special {'and not' if is_only else 'or'} masked"
+            mask = mask & (special if is_only else ~special)
+        usable = self._usable(mask, why)
+        if isinstance(view, Embeddings) and view.whole:
+            self.moving = mask
+            return None
+        if special is not None:
+            self.special_share = share_by_position(special, real, self.padding, view.alignment)
+        return usable
+
+    def _read_special(self, view: TextView, ids: Tensor, real: NDArray[np.bool_]) -> NDArray[np.bool_] | None:
+        """(N, columns) true for special tokens, None if nobody says which they are."""
+        if view.special_ids is not None:
+            return real & np.isin(ids.numpy(), view.special_ids)
+        marked = self.entry(SPECIAL_KEY)
+        return None if marked is None else real & self._truths(marked, SPECIAL_KEY)
 
 
 def _rows_finite(tensor: Tensor) -> Tensor:

@@ -21,11 +21,13 @@ class Padding:
     Arguments:
         first, stop: (N,) the column of the first real token, and the column after the last one.
         width: the number of columns.
+        has_gaps: whether some input has padding between real tokens.
     """
 
     first: Integers
     stop: Integers
     width: int
+    has_gaps: bool = False
 
     @classmethod
     def of(cls, real: NDArray[np.bool_]) -> "Padding":
@@ -38,7 +40,8 @@ class Padding:
         width = real.shape[1]
         first = real.argmax(axis=1)
         stop = width - real[:, ::-1].argmax(axis=1)
-        return cls(first.astype(np.int64), stop.astype(np.int64), width)
+        has_gaps = bool((real.sum(axis=1) < stop - first).any())
+        return cls(first.astype(np.int64), stop.astype(np.int64), width, has_gaps)
 
     @property
     def lengths(self) -> Integers:

@@ -23,9 +23,12 @@ class Site:
         model: an ``nn.Module`` of transformers, of jostle's zoo, or like them: it has ``get_input_embeddings()``.
         view: which module.
         name: how messages call the model.
+        takes_whole: whether the caller knows how to move all vectors of a text at once, if the view asks for that.
     """
 
-    def __init__(self, model: Any, view: Embeddings, name: str = "model") -> None:
+    def __init__(self, model: Any, view: Embeddings, name: str = "model", *, takes_whole: bool = False) -> None:
+        if view.whole and not takes_whole:
+            raise UsageError(f"tokens={view.describe()}: here one token is moved at a time, not a whole text")
         if not isinstance(model, nn.Module):
             raise UsageError(
                 f"{name} of type {type(model).__name__} has no embeddings to jostle: tokens={view.describe()} needs an "

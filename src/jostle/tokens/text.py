@@ -47,10 +47,10 @@ def check_ids(ids: Tensor | None, view: TextView) -> Tensor:
 
 
 def special_missing(view: TextView) -> UsageError:
-    """The error for special tokens that are to be left alone, but are not marked."""
+    """The error for special tokens that are to be told from others, but are not marked."""
     return UsageError(
         f"tokens={view.describe()} needs an entry {SPECIAL_KEY!r} of the inputs: call the tokenizer with "
-        "return_special_tokens_mask=True, or give mask= and special=True"
+        "return_special_tokens_mask=True, or give their ids to the view: special_ids=(2, 3)"
     )
 
 

@@ -6,6 +6,7 @@ models whose attribute ``pad`` says which id is padding. ``special_tokens_mask``
 model.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -13,6 +14,8 @@ from torch import Tensor
 
 from jostle.errors import UsageError
 from jostle.registry import unknown_name
+from jostle.specs import written_list
+from jostle.tokens.special import checked_ids
 from jostle.tokens.view import VIEWS, TokenView, must_fit
 
 SPECIAL_KEY = "special_tokens_mask"
@@ -23,18 +26,21 @@ class TextView(TokenView):
     """What views of text have in common. Padding is never jostled, and batches are cut to their longest text.
 
     Arguments:
-        special: whether tokens marked in ``special_tokens_mask``, such as the classification token and separators, may
-            be jostled.
+        special: whether special tokens, such as the classification token and separators, may be jostled: true, false,
+            or ``only``, for these alone.
+        special_ids: the ids of special tokens; by default those tokens are special that ``special_tokens_mask`` marks.
         alignment: what a position is in a profile: ``left``, the number of the token in its text, from 0; or ``right``,
             counted so that the last tokens of all texts share the last position.
     """
 
-    special: bool = True
+    special: bool | Literal["only"] = True
+    special_ids: Sequence[int] | int | None = None
     alignment: Literal["left", "right"] = "left"
 
     def __post_init__(self) -> None:
-        if not isinstance(self.special, bool):
-            raise UsageError(f"special={self.special!r} of {type(self).__name__} must be true or false")
+        if not isinstance(self.special, bool) and self.special != "only":
+            raise UsageError(f"special={self.special!r} of {type(self).__name__} must be true, false or only")
+        object.__setattr__(self, "special_ids", checked_ids(self.special_ids))
         if self.alignment not in ("left", "right"):
             raise unknown_name(f"alignment of {type(self).__name__}", str(self.alignment), ("left", "right"))
 
@@ -47,8 +53,10 @@ class TextView(TokenView):
 
     def options(self) -> list[str]:
         """What differs from the defaults, as parts of a spec."""
-        special = [] if self.special else ["special=false"]
-        return special if self.alignment == "left" else [*special, f"alignment={self.alignment}"]
+        options = [] if self.special is True else [f"special={str(self.special).lower()}"]
+        if self.special_ids is not None:
+            options.append(f"special_ids={written_list(checked_ids(self.special_ids) or ())}")
+        return options if self.alignment == "left" else [*options, f"alignment={self.alignment}"]
 
 
 @VIEWS.register("words")
@@ -80,10 +88,13 @@ class Embeddings(TextView):
         where: ``after``, the embedded sequence that enters the first layer: words and positions, after their LayerNorm
             if there is one; or ``before``, the word vectors alone, as ``get_input_embeddings()`` gives them out.
         module: the path of another module whose output, (batch, tokens, dim), is jostled, e.g. ``transformer.drop``.
+        whole: whether a text is one token, as an image is with ``Whole()``: all its vectors are moved at once, each as
+            it would be alone, the control of paper 1, Table 4. Padding stays as it is.
     """
 
     where: Literal["after", "before"] = "after"
     module: str | None = field(default=None, kw_only=True)
+    whole: bool = field(default=False, kw_only=True)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -91,8 +102,18 @@ class Embeddings(TextView):
             raise unknown_name("where of Embeddings", str(self.where), ("after", "before"))
         if self.module is not None and self.where == "before":
             raise UsageError(f"where='before' and module={self.module!r} of Embeddings: give one of them")
+        if not isinstance(self.whole, bool):
+            raise UsageError(f"whole={self.whole!r} of Embeddings must be true or false")
+        if self.whole and self.alignment != "left":
+            raise UsageError(f"alignment={self.alignment!r} of Embeddings(whole=True): a whole text has one position")
+
+    def positions(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        return (1,) if self.whole else super().positions(shape)
+
+    def grid(self, batch: Tensor) -> Tensor:
+        return batch.unsqueeze(1) if self.whole else super().grid(batch)
 
     @property
     def spec(self) -> str:
         place = self.where if self.module is None else f"module={self.module}"
-        return "embeddings:" + ",".join([place, *self.options()])
+        return "embeddings:" + ",".join([place, *(["whole=true"] if self.whole else []), *self.options()])
