@@ -142,9 +142,75 @@ def test_no_noise_and_wrong_use():
     assert float(SensitivityPenalty(tokens=Embeddings(), std=0.0)(model, batch)) == 0.0
     penalty = SensitivityPenalty(tokens="embeddings:before,special=false", std=1.0)
     assert "tokens=embeddings:before,special=false" in penalty.describe()
-    with pytest.raises(UsageError, match="tokens=embeddings:after of NoiseAugmentation: token ids take no noise"):
-        NoiseAugmentation(std=1.0, tokens=Embeddings())
+    with pytest.raises(UsageError, match="tokens=words of NoiseAugmentation: token ids take no noise"):
+        NoiseAugmentation(std=1.0, tokens=Words())
+    with pytest.raises(UsageError, match="mode='append' of NoiseAugmentation: embeddings inside a model can only be"):
+        NoiseAugmentation(std=1.0, tokens=Embeddings(), mode="append")
+    with pytest.raises(UsageError, match=r"are inside the model: write with augment\.inside"):
+        NoiseAugmentation(std=1.0, tokens=Embeddings())(batch)
+    with pytest.raises(UsageError, match=r"the noise is added to inputs, call augment\(inputs, labels\)"):
+        NoiseAugmentation(std=1.0).inside(model, batch)
     with pytest.raises(UsageError, match="needs real-valued tokens"):
         SensitivityPenalty(tokens=Words(), std=1.0)(model, batch)
     with pytest.raises(UsageError, match="has no embeddings to jostle"):
         SensitivityPenalty(tokens=Embeddings(), std=1.0)(lambda **batch: batch["input_ids"].double(), batch)
+
+
+def noise_inside(augment, model, batch, seed=0):
+    """What the augmentation adds to the output of the embedding block, (batch, tokens, dim)."""
+    seen = []
+    before = model.embeddings.register_forward_hook(lambda module, given, output: seen.append(output.detach().clone()))
+    with augment.inside(model, batch, generator=generator(seed)):
+        after = model.embeddings.register_forward_hook(
+            lambda module, given, output: seen.append(output.detach().clone())
+        )
+        model(**{key: value for key, value in batch.items() if key != "special_tokens_mask"})
+    before.remove()
+    after.remove()
+    return seen[1] - seen[0]
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_an_augmentation_inside_the_model_moves_all_real_tokens_or_one(side):
+    model, batch = Bag(), padded(TEXTS, side)
+    real = batch["attention_mask"].bool()
+    everywhere = noise_inside(NoiseAugmentation(std=0.7, tokens=Embeddings(whole=True)), model, batch)
+    assert torch.equal((everywhere != 0).any(dim=2), real)
+    one = noise_inside(NoiseAugmentation(std=0.7, tokens=Embeddings()), model, batch)
+    assert (one != 0).any(dim=2).sum(dim=1).tolist() == [1] * len(TEXTS)
+    assert not (one != 0).any(dim=2)[~real].any()
+    many = padded(sentences([6] * 4000), side)
+    spread = float(noise_inside(NoiseAugmentation(std=0.7, tokens=Embeddings(whole=True)), model, many).std())
+    numbers = many["input_ids"].numel() * everywhere.shape[2]
+    assert abs(spread - 0.7) < 4 * 0.7 / (2 * numbers) ** 0.5
+
+
+def test_an_augmentation_inside_the_model_of_a_share_of_the_texts_and_of_none():
+    model, batch = Bag(), padded(sentences([4] * 2000))
+    noise = noise_inside(NoiseAugmentation(std=1.0, share=0.3, tokens=Embeddings(whole=True)), model, batch)
+    moved = (noise != 0).any(dim=2)
+    assert torch.equal(moved.any(dim=1), moved.all(dim=1))
+    assert abs(float(moved.any(dim=1).double().mean()) - 0.3) < 4 * (0.21 / 2000) ** 0.5
+    for nothing in ({"std": 0.0}, {"std": 1.0, "share": 0.0}):
+        assert not noise_inside(NoiseAugmentation(tokens=Embeddings(whole=True), **nothing), model, batch).any()
+
+
+def test_fit_trains_on_noisy_embeddings_and_resumes_bit_for_bit(tmp_path):
+    ids = torch.randint(1, 30, (24, 7), generator=generator())
+    data = jostle.data.Dataset("texts", ids, ids[:, 0] % 2, classes=2)
+    augment = NoiseAugmentation(std=0.5, tokens=Embeddings(whole=True))
+
+    def trained(epochs, checkpoint=None, noise=augment):
+        model = jostle.models.create("text-lstm", vocabulary=30, dim=8, depth=1, seed=0)
+        fit = {"lr": 1e-2, "batch_size": 8, "max_epochs": epochs, "augment": noise, "checkpoint": checkpoint}
+        jostle.training.fit(model, data, optimizer="adam", **fit)
+        return torch.cat([parameter.detach().flatten() for parameter in model.parameters()])
+
+    once = trained(4)
+    assert not torch.equal(once, trained(4, noise=None))
+    trained(2, tmp_path / "run")
+    assert torch.equal(once, trained(4, tmp_path / "run"))
+    model = jostle.models.create("text-lstm", vocabulary=30, dim=8, depth=1, seed=0)
+    penalty = SensitivityPenalty(tokens=Embeddings(), std=1.0)
+    with pytest.raises(UsageError, match="the penalty would not see its noise"):
+        jostle.training.fit(model, data, optimizer="adam", lr=0.1, max_epochs=1, augment=augment, penalty=penalty)

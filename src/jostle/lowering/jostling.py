@@ -46,13 +46,21 @@ class Jostling:
         return isinstance(self.perturbation, GaussianNoise | Sphere) and self.perturbation.is_deterministic
 
     def applied(
-        self, model: Any, batch: Batch, mask: Any = None, generator: torch.Generator | None = None
+        self,
+        model: Any,
+        batch: Batch,
+        mask: Any = None,
+        generator: torch.Generator | None = None,
+        chosen: Tensor | None = None,
     ) -> tuple[Batch, Inside]:
-        """The batch to ask ``model`` about, and what to be within while it answers: embeddings are moved there."""
+        """The batch to ask ``model`` about, and what to be within while it answers: embeddings are moved there.
+
+        With ``chosen``, (batch,), that is done to embeddings of some texts only.
+        """
         if self._text is None:
             return self(batch, mask, generator), contextlib.nullcontext()
         _check_generator(generator)
-        return self._text(model, batch, as_mask(mask), generator)
+        return self._text(model, batch, as_mask(mask), generator, chosen)
 
     def key(self, batch: Batch) -> str:
         """The entry of ``batch`` that holds the tokens; raises if they cannot be cut or moved this way."""

@@ -1,5 +1,6 @@
 """Noise added to the inputs that a network is trained on, with their labels kept."""
 
+import contextlib
 from collections.abc import Mapping
 from typing import Any, Literal, overload
 
@@ -13,7 +14,7 @@ from jostle.perturbations import GaussianNoise
 from jostle.perturbations.perturbation import must_be_at_least_zero
 from jostle.registry import unknown_name
 from jostle.specs import written
-from jostle.tokens import Batch, TextView, TokenView
+from jostle.tokens import Batch, Embeddings, TextView, TokenView
 from jostle.tokens.sources import ONLY
 
 _MODES = ("append", "replace")
@@ -38,9 +39,10 @@ class NoiseAugmentation:
         std: the standard deviation of the noise, at least 0.
         share: the probability with which an input gets noise, each by its own coin; 1 for all.
         tokens: where: everywhere by default, or in one random token of the input, e.g. ``Patches(4)``. Padding, where
-            inputs are mappings with a mask, gets none.
+            inputs are mappings with a mask, gets none. For texts, whose vectors are inside the model,
+            ``Embeddings(whole=True)`` for all of them and ``Embeddings()`` for one; see ``inside``.
         mode: ``replace`` puts noisy inputs in the place of the others; ``append`` puts them, with their labels, after
-            all the others, so that batches grow by ``share``.
+            all the others, so that batches grow by ``share``. Texts know ``replace`` only.
     """
 
     def __init__(
@@ -56,10 +58,36 @@ class NoiseAugmentation:
         self.std, self.share, self.mode = std, share, mode
         self._jostling = Jostling(tokens, GaussianNoise(std))
         if isinstance(self._jostling.view, TextView):
+            _check_text(self._jostling.view, mode)
+
+    @property
+    def is_inside(self) -> bool:
+        """Whether the noise is added inside the model, by ``inside``, and not to its inputs."""
+        return isinstance(self._jostling.view, TextView)
+
+    def inside(
+        self, model: Any, inputs: Tensor | Mapping[str, Tensor], *, generator: torch.Generator | None = None
+    ) -> contextlib.AbstractContextManager[None]:
+        """Within, ``model`` answers ``inputs`` with noise in their embeddings: for texts.
+
+            with augment.inside(model, ids):
+                logits = model(ids)
+
+        Arguments:
+            model: as ``jostle.Embeddings`` takes it.
+            inputs: the batch of token ids, or a mapping with an attention mask, that it is then called with once.
+            generator: of the random numbers; by default torch's global one.
+        """
+        if not self.is_inside:
             raise UsageError(
-                f"tokens={self._jostling.view.describe()} of NoiseAugmentation: token ids take no noise, and "
-                "embeddings are inside the model; use SensitivityPenalty for text"
+                f"tokens={self._jostling.view.describe()} of NoiseAugmentation: the noise is added to inputs, call "
+                "augment(inputs, labels); for texts use tokens=Embeddings(whole=True)"
             )
+        if self.std == 0 or self.share == 0:
+            return contextlib.nullcontext()
+        batch = as_batch(inputs)
+        coins = self._coins(next(iter(batch.values())), generator)
+        return self._jostling.applied(model, batch, None, generator, coins)[1]
 
     @overload
     def __call__(self, inputs: Tensor, labels: None = None, *, generator: torch.Generator | None = None) -> Tensor: ...
@@ -83,6 +111,11 @@ class NoiseAugmentation:
             labels: (batch, ...); ``append`` needs them.
             generator: of the random numbers; by default torch's global one of the device of ``inputs``.
         """
+        if self.is_inside:
+            raise UsageError(
+                f"tokens={self._jostling.view.describe()} of NoiseAugmentation are inside the model: write "
+                "with augment.inside(model, inputs): logits = model(inputs)"
+            )
         if self.mode == "append" and labels is None:
             raise UsageError("mode='append' of NoiseAugmentation makes more inputs: call augment(inputs, labels)")
         if labels is not None:
@@ -136,6 +169,16 @@ class NoiseAugmentation:
         if self.share == 1:
             return None
         return torch.rand(len(tokens), generator=generator, device=tokens.device) < self.share
+
+
+def _check_text(view: TextView, mode: str) -> None:
+    """Raise unless noise can be added to tokens of texts."""
+    if not isinstance(view, Embeddings):
+        raise UsageError(
+            f"tokens={view.describe()} of NoiseAugmentation: token ids take no noise; use Embeddings(whole=True)"
+        )
+    if mode != "replace":
+        raise UsageError(f"mode={mode!r} of NoiseAugmentation: embeddings inside a model can only be replaced")
 
 
 def _as_given(batch: Batch) -> Tensor | Batch:

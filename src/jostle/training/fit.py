@@ -74,7 +74,8 @@ def fit(
         penalty: added to the loss of every step: a function of (model, inputs, clean=logits), for example a
             ``jostle.SensitivityPenalty``. Evaluations and ``target_accuracy`` know nothing of it.
         augment: what becomes of every batch first: a function from (inputs, labels) to (inputs, labels), for example a
-            ``jostle.NoiseAugmentation``. With ``checkpoint``, both need a method ``describe()``, and no state.
+            ``jostle.NoiseAugmentation``, that of embeddings of texts included. With ``checkpoint``, both need a method
+            ``describe()``, and no state.
         max_epochs: stop after so many epochs; may be raised to continue a finished run from its checkpoint.
         target_accuracy: stop at the first evaluation with a training accuracy of at least this, in (0, 1].
         evaluate_every: epochs from one evaluation to the next; there is always one before training and one at the end.

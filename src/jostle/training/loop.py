@@ -1,5 +1,6 @@
 """One epoch of training: a step for each batch, in an order fixed by the seed, and a look at whether it diverged."""
 
+import contextlib
 import copy
 import math
 from collections.abc import Callable
@@ -38,6 +39,8 @@ class Loop:
     ) -> None:
         check_precision(recipe.precision, model, device)
         self.model, self.dataset, self.recipe, self.device = model, dataset, recipe, device
+        if penalty is not None and getattr(augment, "is_inside", False):
+            raise UsageError("penalty and an augment inside the model: the penalty would not see its noise; give one")
         self._penalty, self._augment = penalty, augment
         self.optimizer = recipe.build_optimizer(model)
         self.scaler = gradient_scaler(recipe.precision, device)
@@ -87,10 +90,11 @@ class Loop:
     def _step(self, rows: Tensor) -> Tensor:
         """One step on the examples ``rows``; returns their mean loss before it, still on the device."""
         inputs, labels = self._batches.take(rows)
+        noisy: contextlib.AbstractContextManager[None] = contextlib.nullcontext()
         if self._augment is not None:
-            inputs, labels = self._augment(inputs, labels)
+            inputs, labels, noisy = objectives.augmented(self._augment, self.model, inputs, labels)
         self.optimizer.zero_grad()
-        with autocast(self.recipe.precision, self.device):
+        with autocast(self.recipe.precision, self.device), noisy:
             logits = self.model(inputs)  # (batch, classes)
         loss = objectives.losses(logits, labels).mean()
         if self._penalty is not None:

@@ -1,5 +1,6 @@
 """What training minimises, and what counts as the prediction, for models of one logit and of several."""
 
+import contextlib
 from collections.abc import Callable
 
 import torch
@@ -10,6 +11,19 @@ from jostle.errors import UsageError
 
 Penalty = Callable[..., Tensor]  # penalty(model, inputs, clean=logits): a scalar
 Augment = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]  # inputs, labels = augment(inputs, labels)
+
+
+def augmented(
+    augment: Augment, model: nn.Module, inputs: Tensor, labels: Tensor
+) -> tuple[Tensor, Tensor, contextlib.AbstractContextManager[None]]:
+    """Inputs and labels to train on, and what to be within while the model answers: embeddings get their noise there.
+
+    An augmentation whose attribute ``is_inside`` is true is asked for ``inside(model, inputs)``, as
+    ``jostle.NoiseAugmentation`` of embeddings is.
+    """
+    if getattr(augment, "is_inside", False):
+        return inputs, labels, augment.inside(model, inputs)  # type: ignore[attr-defined]  # only those have it
+    return *augment(inputs, labels), contextlib.nullcontext()
 
 
 def losses(logits: Tensor, labels: Tensor) -> Tensor:
