@@ -21,6 +21,7 @@ MODULES: list[str] = [
     "jostle.studies.p2403_06925.depth_heads",
     "jostle.studies.p2403_06925.table_2",
     "jostle.studies.p2403_06925.table_4",
+    "jostle.studies.p2403_06925.table_4_language",
     "jostle.studies.p2403_06925.imagenet_pretrained",
     "jostle.studies.p2403_06925.grokking",
     "jostle.studies.p2403_06925.language_sensitivity",

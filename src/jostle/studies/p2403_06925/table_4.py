@@ -49,7 +49,7 @@ class Table4(TrainingStudy):
         cifar.MATCHED,
         cifar.SMALL_SCALE,
         "The paper compares variances of 1 in a patch and 0.025 everywhere, which differ in energy; both are measured "
-        "here at matched energy as well. The language half of the table is a study of its own.",
+        "here at matched energy as well. The language half of the table is `table-4-language`.",
     )
 
     def figures(self, records: Records[Training]) -> list[Drawing]:
