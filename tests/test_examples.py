@@ -116,3 +116,13 @@ def test_watch_training(run):
     assert [row[0] for row in rows] == list(range(0, 401, 50))
     assert rows[-1][1] == 1.0  # the parity is learnt
     assert rows[-1][2] == 0.3  # 3 of 10 bits matter
+
+
+def test_worst_token(run):
+    out = run("worst_token")
+    for line in out.splitlines()[2:5]:
+        _, mean, most, largest, low, high = map(float, re.sub(r"[\[\],]", " ", line).split())
+        assert 0 <= mean <= most <= largest <= 1
+        assert low <= largest <= high
+    before, after = re.search(r"turns class (\d+) into (\d+)", out).groups()
+    assert before != after

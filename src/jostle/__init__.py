@@ -30,6 +30,7 @@ _HOMES = {
     "jostle.sampling": ["Grid", "Until"],
     "jostle.studies": ["run"],
     "jostle.tokens": ["Coordinates", "Embeddings", "Patches", "Rows", "Whole", "Words"],
+    "jostle.worst": ["WorstCase", "worst_case"],
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 _PACKAGES = [
@@ -54,6 +55,7 @@ _PACKAGES = [
     "synthetic",
     "tokens",
     "training",
+    "worst",
 ]
 
 __all__ = ["__version__", *sorted(_HOME_OF), *_PACKAGES]  # pyright: ignore[reportUnsupportedDunderAll]
@@ -93,6 +95,7 @@ if TYPE_CHECKING:
     from jostle import synthetic as synthetic
     from jostle import tokens as tokens
     from jostle import training as training
+    from jostle import worst as worst
     from jostle.errors import FailureError as FailureError
     from jostle.errors import JostleError as JostleError
     from jostle.errors import UsageError as UsageError
@@ -125,3 +128,5 @@ if TYPE_CHECKING:
     from jostle.tokens import Rows as Rows
     from jostle.tokens import Whole as Whole
     from jostle.tokens import Words as Words
+    from jostle.worst import WorstCase as WorstCase
+    from jostle.worst import worst_case as worst_case

@@ -17,6 +17,7 @@ from jostle.cli.measure import compare, measure
 from jostle.cli.memory import keep_memory
 from jostle.cli.report import report
 from jostle.cli.run import run
+from jostle.cli.worst_case import worst_case
 from jostle.errors import JostleError
 
 _HELP = """Jostle one input token: does the prediction hold?
@@ -30,6 +31,7 @@ Start here:
   jostle demo            four small networks on real digits: a report in minutes
   jostle list models     what there is by name; also datasets, tokens, ...
   jostle measure --help  your own model
+  jostle worst-case --help       the one-token change that moves it most
   jostle boolean parity --n 10   a function of bits, exactly
   jostle corrupt --help  images under common corruptions, as a picture or a file
   jostle list studies    what can be reproduced; jostle run NAME does it
@@ -47,6 +49,7 @@ app = App(
 )
 app.command(measure)
 app.command(compare)
+app.command(worst_case)
 app.command(boolean)
 app.command(corrupt)
 app.command(demo)
