@@ -37,7 +37,7 @@ from jostle.studies.vision.settings import (
     partly_trained,
     penalised,
 )
-from jostle.studies.vision.study import TrainingStudy, at_matched_accuracy
+from jostle.studies.vision.study import TrainingStudy, at_matched_accuracy, where_all_learnt
 
 __all__ = [
     "OFFICIAL",
@@ -68,4 +68,5 @@ __all__ = [
     "over_training",
     "partly_trained",
     "penalised",
+    "where_all_learnt",
 ]

@@ -55,3 +55,11 @@ def at_matched_accuracy(
         reason = f"{', '.join(short)} did not reach {accuracy:.0%} training accuracy"
         claims = [doubted(claim, reason) for claim in claims]
     return [*claims, beyond(is_reached)]
+
+
+def where_all_learnt(records: Records[Training], accuracy: float) -> Records[Training]:
+    """The records of those seeds from which every network got to this training accuracy; of all, if there are none."""
+    cells = [cell for cell, _ in records]
+    short = {cell.values["seed"] for cell, record in records if record["train_accuracy"] < accuracy}
+    kept = [cell for cell in cells if cell.values["seed"] not in short]
+    return Records(kept or cells, {cell.key: records[cell.key] for cell in cells}, records.settings, records.scale)
