@@ -40,6 +40,7 @@ _PACKAGES = [
     "features",
     "figures",
     "grokking",
+    "hardness",
     "integrations",
     "intervals",
     "landscape",
@@ -80,6 +81,7 @@ if TYPE_CHECKING:
     from jostle import features as features
     from jostle import figures as figures
     from jostle import grokking as grokking
+    from jostle import hardness as hardness
     from jostle import integrations as integrations
     from jostle import intervals as intervals
     from jostle import landscape as landscape

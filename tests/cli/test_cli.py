@@ -161,6 +161,7 @@ def test_list_names_everything(capsys):
     assert set(found) == {
         "models",
         "text-models",
+        "bit-models",
         "datasets",
         "text-datasets",
         "corruptions",

@@ -12,6 +12,7 @@ from rich.table import Table
 Kind = Literal[
     "models",
     "text-models",
+    "bit-models",
     "datasets",
     "text-datasets",
     "corruptions",
@@ -54,6 +55,7 @@ def _registries() -> dict[str, Any]:
     return {
         "models": models.MODELS,
         "text-models": models.TEXT_MODELS,
+        "bit-models": models.BIT_MODELS,
         "datasets": data.DATASETS,
         "text-datasets": data.TEXT_DATASETS,
         "corruptions": corruptions.CORRUPTIONS,

@@ -1,9 +1,10 @@
 """How flat a minimum is: what outputs, predictions and losses do when the weights are moved.
 
 ``sharpness`` (paper 1) and ``average_direction_sharpness`` (paper 2) move the weights at random, ``curvature`` looks at
-the Hessian of the loss, ``layernorm_blowup`` and ``parameter_norm`` are what paper 2 trades against each other. Left on
-the line: perturbations, responses, sampling; beside it: estimates, which moves inputs instead of weights; right:
-``jostle.boolean``. ``weights`` moves weights, ``network`` evaluates them, ``drawing`` is the loop over draws.
+the Hessian of the loss, ``layernorm_blowup`` and ``parameter_norm`` are what paper 2 trades against each other, and
+``sensitivity_gap`` is why a sensitive function is sharp. Left on the line: perturbations, responses, sampling; beside
+it: estimates, which moves inputs instead of weights; right: ``jostle.boolean``. ``weights`` moves weights, ``network``
+evaluates them, ``drawing`` is the loop over draws.
 """
 
 from jostle.landscape.arguments import POSITIONS
@@ -12,6 +13,7 @@ from jostle.landscape.directions import DirectionSharpness, average_direction_sh
 from jostle.landscape.hessian import Curvature, curvature
 from jostle.landscape.layernorm import Blowup, layernorm_blowup
 from jostle.landscape.norms import parameter_norm
+from jostle.landscape.sensitivity_gap import SensitivityGap, sensitivity_gap
 from jostle.landscape.sharpness import Sharpness, sharpness
 
 __all__ = [
@@ -20,10 +22,12 @@ __all__ = [
     "Curvature",
     "DirectionSharpness",
     "MeanOverDraws",
+    "SensitivityGap",
     "Sharpness",
     "average_direction_sharpness",
     "curvature",
     "layernorm_blowup",
     "parameter_norm",
+    "sensitivity_gap",
     "sharpness",
 ]

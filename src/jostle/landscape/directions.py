@@ -2,16 +2,19 @@
 
 import math
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from jostle import progress as progress_bar
 from jostle.errors import UsageError
+from jostle.intervals import Interval
 from jostle.landscape.arguments import POSITIONS, choice, coverage, not_negative, whole
-from jostle.landscape.averages import MeanOverDraws, real_mean
+from jostle.landscape.averages import Floats, MeanOverDraws, real_mean
+from jostle.landscape.crossed import crossed_interval
 from jostle.landscape.drawing import Compare, Drawing
 from jostle.landscape.losses import Loss, as_labels, as_loss, check_labels, is_squared, per_input
 from jostle.landscape.network import Network
@@ -37,6 +40,7 @@ class DirectionSharpness:
         seed: of the directions.
         passes: inputs the model answered.
         seconds: wall-clock time.
+        per_input: (N,), what ``value`` is the mean of, for each input: the mean over the directions.
     """
 
     function: MeanOverDraws
@@ -51,6 +55,16 @@ class DirectionSharpness:
     seed: int
     passes: int
     seconds: float
+    per_input: Floats = field(repr=False)
+
+    @property
+    def population(self) -> Interval:
+        """The interval for other directions and other inputs like these; ``low`` and ``high`` are for these inputs."""
+        interval, is_loss = self.estimate.interval, self.estimate is self.loss
+        least = -math.inf if is_loss else 0.0
+        return crossed_interval(
+            self.estimate.per_draw, self.per_input, interval.level, is_exact=self.rho == 0, least=least
+        )
 
     @property
     def estimate(self) -> MeanOverDraws:
@@ -83,7 +97,8 @@ class DirectionSharpness:
     def to_dict(self) -> dict[str, Any]:
         """Everything, as plain numbers and text for JSON."""
         loss = None if self.loss is None else self.loss.to_dict()
-        return {**self.__dict__, "value": self.value, "function": self.function.to_dict(), "loss": loss}
+        parts = {"function": self.function.to_dict(), "loss": loss, "population": self.population.to_dict()}
+        return {**self.__dict__, "value": self.value, **parts, "per_input": self.per_input.tolist()}
 
 
 def average_direction_sharpness(
@@ -110,7 +125,8 @@ def average_direction_sharpness(
 
     with Delta uniform on the sphere of radius rho (paper 2, 2402.09963, whose lower bound as_n / n is in units where
     labels are -1 and 1). Several outputs are averaged. Every direction is fresh and shared by all inputs, so the
-    intervals are Student's t over directions, for exactly the inputs given.
+    intervals are Student's t over directions, for exactly the inputs given; ``population`` is the interval for inputs
+    that were drawn too.
 
     >>> import torch
     >>> line = torch.nn.Linear(1, 1, bias=False)  # one weight: the sphere is {-rho, rho}
@@ -152,7 +168,8 @@ def average_direction_sharpness(
     clean, measured_loss = drawing.clean(), as_loss(loss)
     if held is not None:
         check_labels(measured_loss, clean[0], held)
-    numbers = factor * drawing.measured(clean, _compare(held, measured_loss), progress)
+    sums = np.zeros((2, len(network)))  # over directions, of the function and of the loss
+    numbers = factor * drawing.measured(clean, _compare(held, measured_loss, sums), progress)
     is_exact = size == 0
     return DirectionSharpness(
         function=real_mean(numbers[0], level, is_exact=is_exact, least=0.0),
@@ -167,17 +184,20 @@ def average_direction_sharpness(
         seed=seed,
         passes=drawing.passes,
         seconds=time.perf_counter() - started,
+        per_input=factor * sums[1 if protocol == "released" else 0] / directions,
     )
 
 
-def _compare(labels: Tensor | None, loss: Loss) -> Compare:
-    """The squared change of the outputs, and with labels the increase of the loss, of each input."""
+def _compare(labels: Tensor | None, loss: Loss, sums: Floats) -> Compare:
+    """The squared change of the outputs, and with labels the increase of the loss, of each input; added to ``sums``."""
 
     def compare(rows: slice, before: Tensor, after: Tensor) -> list[Tensor]:
-        moved = (after.double() - before.double()).square().reshape(len(after), -1).mean(dim=1)
-        if labels is None:
-            return [moved]
-        return [moved, per_input(loss, after, labels[rows]) - per_input(loss, before, labels[rows])]
+        changes = [(after.double() - before.double()).square().reshape(len(after), -1).mean(dim=1)]
+        if labels is not None:
+            changes.append(per_input(loss, after, labels[rows]) - per_input(loss, before, labels[rows]))
+        for total, change in zip(sums, changes, strict=False):
+            total[rows] += change.cpu().numpy()
+        return changes
 
     return compare
 

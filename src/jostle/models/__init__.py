@@ -15,9 +15,10 @@ from typing import Any
 import torch
 from torch import nn
 
+from jostle.models.bit_models import BIT_MODELS
 from jostle.registry import Registry, unknown_name
 
-__all__ = ["MODELS", "TEXT_MODELS", "create", "names", "register", "register_text"]
+__all__ = ["BIT_MODELS", "MODELS", "TEXT_MODELS", "create", "names", "register", "register_text"]
 
 FAMILIES = ["vit", "vit_small", "resnet", "densenet", "convmixer", "convnext", "mlp", "mixer", "cnn", "ssm"]
 TEXT_FAMILIES = ["text_encoder", "text_decoder", "text_recurrent", "text_ssm", "text_bag"]
@@ -25,7 +26,7 @@ MODELS = Registry[Callable[..., nn.Module]]("model", modules=[f"jostle.models.{f
 TEXT_MODELS = Registry[Callable[..., nn.Module]](
     "text model", modules=[f"jostle.models.{family}" for family in TEXT_FAMILIES]
 )
-KINDS = {"image": MODELS, "text": TEXT_MODELS}
+KINDS = {"image": MODELS, "text": TEXT_MODELS, "bits": BIT_MODELS}
 register = MODELS.register
 register_text = TEXT_MODELS.register
 
@@ -45,7 +46,7 @@ def create(name: str, *, seed: int | None = None, **sizes: Any) -> nn.Module:
     """The model called ``name`` with fresh random weights; paper sizes unless told otherwise.
 
     Arguments:
-        name: one of ``names()`` or of ``names("text")``.
+        name: one of ``names()``, of ``names("text")`` or of ``names("bits")``.
         seed: makes the weights a function of name, sizes and this number, and leaves torch's own random state alone;
             without it they are drawn from torch's global generator.
         sizes: keyword arguments of that model, e.g. ``image_size``, ``channels``, ``classes``.

@@ -1,0 +1,29 @@
+"""How hard a function of bits is for a transformer: networks trained on it, and what their weights look like after.
+
+Left of here: boolean, landscape and results. Beside it: grokking. Right of here: figures and studies. ``tasks`` says
+what is learnt from which strings, ``designs`` which network and how; ``train`` trains one network or several at once
+(``passes`` is the fast way, ``layout`` and ``adamw`` hold their weights, ``storage`` is what is on disk) and
+``observe`` measures one.
+
+Source: paper 2 (2402.09963), "Why are sensitive functions hard for transformers?".
+"""
+
+from jostle.hardness.designs import Design, Plan
+from jostle.hardness.observing import CONVERGED, Observation, observe
+from jostle.hardness.tasks import TARGETS, Task, completed, known, tabulated
+from jostle.hardness.training import Trained, train
+
+__all__ = [
+    "CONVERGED",
+    "TARGETS",
+    "Design",
+    "Observation",
+    "Plan",
+    "Task",
+    "Trained",
+    "completed",
+    "known",
+    "observe",
+    "tabulated",
+    "train",
+]

@@ -1,0 +1,136 @@
+"""What a trained network looks like: whether it fits, how sensitive its function is, and how its weights lie."""
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from jostle.boolean import cube, pointwise
+from jostle.hardness.tasks import Task
+from jostle.landscape import POSITIONS, average_direction_sharpness, layernorm_blowup, parameter_norm
+from jostle.landscape.arguments import chosen_parameters
+from jostle.models.bit_encoder import BitEncoder
+
+CONVERGED = 1e-3
+"""A mean squared error below it, where labels are 0 and 1, is paper 2's rule for a run that counts."""
+
+LARGEST = 12  # bits up to which all strings are tried
+STEP = 0.02  # of each weight in the released code
+
+
+@dataclass(frozen=True)
+class Observation:
+    """One network, measured.
+
+    Arguments:
+        loss: mean squared error where labels are 0 and 1, on all strings up to 12 bits, otherwise on fresh ones.
+        accuracy: share of strings on the right side of 0.5.
+        total_sensitivity: as_n of the signs of output - 0.5; on a sample of strings beyond 12 bits.
+        sharpness, low, high: average direction sharpness in units where labels are -1 and 1, by paper 2's definition,
+            with its interval: for directions alone if all strings were tried, otherwise for drawn strings as well.
+        released_sharpness: the increase of the loss under N(0, 0.02^2) on each weight, as in the released code.
+        rho: the length of a step, 0.02 sqrt(number of weights moved).
+        blowup, released_blowup: of the layer norms, by both definitions.
+        mean_square_blowup: of paper 2's definition, over strings.
+        norm: of all weights but positions.
+    """
+
+    loss: float
+    accuracy: float
+    total_sensitivity: float
+    sharpness: float
+    low: float
+    high: float
+    released_sharpness: float
+    rho: float
+    blowup: float
+    released_blowup: float
+    mean_square_blowup: float
+    norm: float
+
+    @property
+    def has_converged(self) -> bool:
+        """Whether the run counts."""
+        return self.loss < CONVERGED
+
+    def to_dict(self) -> dict[str, Any]:
+        """A plain dictionary, for JSON."""
+        return asdict(self) | {"has_converged": self.has_converged}
+
+
+def observe(
+    network: BitEncoder,
+    task: Task,
+    *,
+    directions: int = 100,
+    strings: int = 256,
+    tests: int = 4096,
+    level: float = 0.95,
+    seed: int = 0,
+) -> Observation:
+    """Measure a network that was trained on ``task``.
+
+    Arguments:
+        network: in any mode; it is left as it was.
+        task: whose labels the loss is taken against, on all strings, trained on or not.
+        directions: of steps in the space of weights.
+        strings: random ones on which sharpness and blow-up are taken, or all if there are no more.
+        tests: random ones for loss and accuracy beyond 12 bits.
+        level: of the interval of the sharpness.
+        seed: of strings and directions.
+    """
+    few, whole = _drawn(task.n, strings, seed), _drawn(task.n, 2**LARGEST if task.n <= LARGEST else tests, seed + 1)
+    labels = torch.from_numpy(task.label(few.numpy().astype(np.int8))).to(few.dtype)
+    outputs, wanted = _outputs(network, whole), task.label(whole.numpy().astype(np.int8))
+    rho = STEP * math.sqrt(sum(weight.numel() for weight in chosen_parameters(network, POSITIONS).values()))
+    common: dict[str, Any] = {"directions": directions, "label_values": (0.0, 1.0), "seed": seed, "level": level}
+    moved = average_direction_sharpness(network, few, labels, rho=rho, **common)
+    released = average_direction_sharpness(network, few, labels, protocol="released", std=STEP, **common)
+    ends = moved.function.interval if len(few) == 2**task.n else moved.population
+    blowup = layernorm_blowup(network, few)
+    return Observation(
+        loss=float(np.square(outputs - wanted).mean()),
+        accuracy=float(((outputs > 0.5) == (wanted > 0.5)).mean()),
+        total_sensitivity=_total_sensitivity(network, task.n, seed),
+        sharpness=moved.value,
+        low=ends.low,
+        high=ends.high,
+        released_sharpness=released.value,
+        rho=rho,
+        blowup=blowup.value,
+        released_blowup=layernorm_blowup(network, few, protocol="released").value,
+        mean_square_blowup=blowup.mean_square,
+        norm=parameter_norm(network, skip=POSITIONS),
+    )
+
+
+def answers(network: BitEncoder, n: int) -> np.ndarray[Any, np.dtype[np.int8]]:
+    """The function that a network has learnt, -1 or 1 by the side of 0.5, at all 2^n strings in table order."""
+    return np.where(_outputs(network, _drawn(n, 2**n, 0)) > 0.5, 1, -1).astype(np.int8)
+
+
+def _total_sensitivity(network: BitEncoder, n: int, seed: int) -> float:
+    if n <= LARGEST:
+        return float(pointwise.influences(answers(network, n)).sum())
+    points = _drawn(n, 256, seed + 2)
+    flips = 1 - 2 * torch.eye(n, dtype=points.dtype)
+    before = _outputs(network, points) > 0.5
+    after = _outputs(network, (points[:, None] * flips).flatten(0, 1)).reshape(len(points), n) > 0.5
+    return float((after != before[:, None]).sum(axis=1).mean())
+
+
+def _drawn(n: int, count: int, seed: int) -> Tensor:
+    """Random strings (count, n), or all of them in table order if there are no more."""
+    like = torch.float32
+    if n <= 30 and 2**n <= count:
+        return torch.from_numpy(cube.points(n)).to(like)
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randint(2, (count, n), generator=generator).to(like) * 2 - 1
+
+
+@torch.no_grad()
+def _outputs(network: BitEncoder, bits: Tensor) -> np.ndarray[Any, np.dtype[np.float64]]:
+    return torch.cat([network(part) for part in torch.split(bits, 512)]).double().numpy()

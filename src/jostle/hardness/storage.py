@@ -1,0 +1,72 @@
+"""Training on disk: what to go on from; safetensors, whole or absent."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from jostle.errors import FailureError, UsageError
+from jostle.files import replacing
+from jostle.hardness.adamw import AdamW
+from jostle.training.recipe import check_same
+
+FORMAT = "jostle-hardness-1"
+
+
+@dataclass
+class State:
+    """Training after some steps.
+
+    Arguments:
+        weights: (networks, columns).
+        optimizer: its state, with the number of steps.
+        loss: smoothed, (networks,); NaN before the first step of a length.
+        fitted: after which step each network had fitted the full length, (networks,); -1 before.
+        stage: which of the lengths is trained on.
+    """
+
+    weights: Tensor
+    optimizer: AdamW
+    loss: Tensor
+    fitted: Tensor
+    stage: int = 0
+
+    @property
+    def steps(self) -> int:
+        """How many are done."""
+        return self.optimizer.steps
+
+
+def save_state(path: Path, state: State, settings: dict[str, Any]) -> None:
+    """Write the state of training, replacing an older one in one step."""
+    tensors = {"weights": state.weights, "mean": state.optimizer.mean, "square": state.optimizer.square}
+    tensors |= {"loss": state.loss, "fitted": state.fitted}
+    about = json.dumps({"steps": state.steps, "stage": state.stage, "settings": settings})
+    portable = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    with replacing(path) as temporary:
+        try:
+            save_file(portable, temporary, metadata={"format": FORMAT, "training": about})
+        except SafetensorError as error:  # what a full disk raises here
+            raise FailureError(f"could not write {path}: {error}; nothing was left behind") from error
+
+
+def load_state(path: Path, settings: dict[str, Any]) -> State | None:
+    """What ``save_state`` wrote, None if there is nothing; settings of another run are one clear line."""
+    if not path.exists():
+        return None
+    try:
+        with safe_open(path, framework="pt") as file:
+            tensors = {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118
+            metadata = file.metadata() or {}
+        about = json.loads(metadata["training"])
+        optimizer = AdamW(tensors["mean"], tensors["square"], int(about["steps"]))
+        state = State(tensors["weights"], optimizer, tensors["loss"], tensors["fitted"], int(about["stage"]))
+        stored = dict(about["settings"])
+    except (SafetensorError, OSError, KeyError, ValueError, TypeError) as error:
+        raise UsageError(f"{path} cannot be read ({error}); delete it to start again") from None
+    check_same(stored, settings, path)
+    return state

@@ -1,0 +1,201 @@
+"""Training of one network, or of several at once, from seeds of their own, each on its own function and strings."""
+
+import contextlib
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
+
+from jostle.errors import FailureError, UsageError
+from jostle.hardness.adamw import AdamW
+from jostle.hardness.designs import Design, Plan
+from jostle.hardness.layout import Layout
+from jostle.hardness.passes import outputs
+from jostle.hardness.storage import State, load_state, save_state
+from jostle.hardness.tasks import Task
+from jostle.models.bit_encoder import BitEncoder
+from jostle.models.sizes import check_positive
+from jostle.progress import Progress, reporter
+from jostle.progress import State as Shown
+
+STATE = "training.safetensors"
+_SMOOTHING = 0.95  # of the loss that says when a network has fitted
+_NUMBERS = 2**18  # of tokens at once: one megabyte
+_SHOWN = 20  # steps from one line of progress to the next
+
+
+@dataclass(frozen=True)
+class Trained:
+    """Networks that were trained together.
+
+    Arguments:
+        networks: in eval mode, in the order of the seeds.
+        losses: smoothed over the last steps, in units where labels are 0 and 1.
+        fitted: the step after which each was below ``fit_loss`` on the full length; None if never.
+        steps: all that were taken, the same number for all networks.
+    """
+
+    networks: tuple[BitEncoder, ...]
+    losses: tuple[float, ...]
+    fitted: tuple[int | None, ...]
+    steps: int
+
+
+def train(
+    tasks: Sequence[Task] | Task,
+    design: Design,
+    plan: Plan,
+    *,
+    seeds: Sequence[int],
+    folder: str | Path | None = None,
+    checkpoint_every: int = 200,
+    progress: Progress = False,
+) -> Trained:
+    """Train a network from each seed, all at once.
+
+    A network does not depend on which others are trained with it, up to rounding. With ``folder`` the state is written
+    there every ``checkpoint_every`` steps; called again, training goes on from it and ends with the same weights, bit
+    for bit, as if it had not been interrupted (same machine, torch and number of threads).
+
+    Arguments:
+        tasks: one for all networks or one for each, all of the same number of bits.
+        design: the network.
+        plan: the training.
+        seeds: of first weights and of strings, one a network.
+        folder: for the state; None for none.
+        checkpoint_every: steps between states.
+        progress: true for a bar on a terminal and plain lines elsewhere, or a function of ``progress.State``.
+
+    Raises:
+        UsageError: one line on what cannot be used as given.
+        FailureError: training diverged, or a file could not be written.
+    """
+    check_positive(checkpoint_every=checkpoint_every)
+    training = _Training(_checked(tasks, seeds, plan), design, plan, list(seeds), folder)
+    label = f"train {training.tasks[0].name}"
+    with contextlib.closing(reporter(progress, label)) as report:
+        while not training.is_over():
+            training.step()
+            if training.state.steps % checkpoint_every == 0:
+                training.save()
+            if training.state.steps % _SHOWN == 0:
+                report(training.shown())
+    training.save()
+    return training.result()
+
+
+class _Training:
+    """Networks on their way."""
+
+    def __init__(
+        self, tasks: list[Task], design: Design, plan: Plan, seeds: list[int], folder: str | Path | None
+    ) -> None:
+        self.tasks, self._design, self._plan, self._seeds = tasks, design, plan, seeds
+        self._n = tasks[0].n
+        self._layout = Layout(design, self._n)
+        self._path = None if folder is None else Path(folder) / STATE
+        scales = [[task.scale(length) for task in tasks] for length in plan.lengths(self._n)]
+        self._enough = plan.fit_loss * torch.tensor(scales, dtype=torch.float64)  # (lengths, networks)
+        about: dict[str, Any] = {"tasks": [task.describe() for task in tasks], "seeds": seeds}
+        self._settings = about | asdict(design) | plan.describe()
+        found = None if self._path is None else load_state(self._path, self._settings)
+        self.state = self._first() if found is None else found
+
+    def _first(self) -> State:
+        weights = self._layout.stack([self._design.create(self._n, seed) for seed in self._seeds])
+        count = len(self._seeds)
+        nothing = torch.full((count,), torch.nan, dtype=torch.float64)
+        return State(weights, AdamW.start(weights), nothing, torch.full((count,), -1))
+
+    def is_over(self) -> bool:
+        """Whether no step is left, or no network goes on."""
+        return self.state.steps >= self._plan.steps or not bool(self._rates().any())
+
+    def step(self) -> None:
+        """One step of all networks that are not done."""
+        state, plan = self.state, self._plan
+        length = plan.lengths(self._n)[state.stage]
+        batches = [
+            task.batch(plan.batch_size, seed, state.steps, length)
+            for task, seed in zip(self.tasks, self._seeds, strict=True)
+        ]
+        # Of other lengths only where networks have other numbers of strings: filled up with strings of share 0.
+        padded = [pad_sequence(list(parts), batch_first=True) for parts in zip(*batches, strict=True)]
+        rates, size = self._rates(), self._at_once(length)
+        gradient, losses = torch.zeros_like(state.weights), torch.zeros(len(self._seeds), dtype=torch.float64)
+        weights = state.weights.requires_grad_()
+        for bits, labels, shares in zip(*(torch.split(part, size, dim=1) for part in padded), strict=True):
+            found = outputs(self._layout.views(weights), bits, self._design.heads)
+            parts = ((found - labels).square() * shares).sum(dim=1)  # (networks,)
+            gradient += torch.autograd.grad(parts.sum(), weights)[0]
+            losses += parts.detach()
+        state.weights = weights.detach()
+        state.optimizer.step(state.weights, gradient, rates, plan.weight_decay)
+        self._note(losses, rates)
+
+    def _at_once(self, length: int) -> int:
+        """How many strings of each network are in memory together: their tokens stay in the cache."""
+        return max(16, _NUMBERS // (len(self._seeds) * length * self._design.dim))
+
+    def _rates(self) -> Tensor:
+        """The lr of each network, (networks, 1): whole until it fits, then down to 0 within ``settle`` steps."""
+        state, plan = self.state, self._plan
+        since = (state.steps - state.fitted).double()
+        left = torch.where(state.fitted < 0, torch.ones_like(since), (1 - since / plan.settle).clamp_min(0))
+        return (plan.lr * left).to(state.weights.dtype).unsqueeze(1)
+
+    def _note(self, losses: Tensor, rates: Tensor) -> None:
+        """Smooth the losses of networks that go on, and see who has fitted."""
+        state = self.state
+        if not bool(losses.isfinite().all()):
+            raise FailureError(
+                f"training diverged before step {state.steps}; a smaller lr than {self._plan.lr} may help"
+            )
+        smoothed = torch.where(state.loss.isnan(), losses, _SMOOTHING * state.loss + (1 - _SMOOTHING) * losses)
+        state.loss = torch.where(rates[:, 0] > 0, smoothed, state.loss)
+        fits = state.loss < self._enough[state.stage]
+        if state.stage < len(self._plan.lengths(self._n)) - 1:
+            if bool(fits.all()):  # all go on to the next length together
+                state.stage += 1
+                state.loss = torch.full_like(state.loss, torch.nan)
+        else:
+            state.fitted = torch.where(
+                (state.fitted < 0) & fits, torch.full_like(state.fitted, state.steps), state.fitted
+            )
+
+    def save(self) -> None:
+        """Write the state to the folder, if there is one."""
+        if self._path is not None:
+            save_state(self._path, self.state, self._settings)
+
+    def shown(self) -> Shown:
+        """How far it is."""
+        state, length = self.state, self._plan.lengths(self._n)[self.state.stage]
+        text = f"{length} bits, loss {', '.join(f'{loss:.2e}' for loss in state.loss.tolist())}"
+        return Shown(state.steps / self._plan.steps, state.steps, text, "steps")
+
+    def result(self) -> Trained:
+        """The networks as they are."""
+        state = self.state
+        return Trained(
+            tuple(self._layout.unstack(state.weights, row) for row in range(len(self._seeds))),
+            tuple(state.loss.tolist()),
+            tuple(None if step < 0 else int(step) for step in state.fitted.tolist()),
+            state.steps,
+        )
+
+
+def _checked(tasks: Sequence[Task] | Task, seeds: Sequence[int], plan: Plan) -> list[Task]:
+    are_seeds = all(isinstance(seed, int) and not isinstance(seed, bool) and seed >= 0 for seed in seeds)
+    if not seeds or not are_seeds:
+        raise UsageError(f"seeds={list(seeds)} must be whole numbers of at least 0, one a network")
+    found = [tasks] * len(seeds) if isinstance(tasks, Task) else list(tasks)
+    if len(found) != len(seeds) or len({task.n for task in found}) != 1:
+        raise UsageError(f"{len(found)} tasks for {len(seeds)} seeds; expected one for each, all of as many bits")
+    if plan.curriculum and any(task.labels is not None for task in found):
+        raise UsageError("curriculum needs functions of every length; a table has one, so leave curriculum out")
+    return found

@@ -1,0 +1,79 @@
+"""Straight lines through runs: slopes with intervals, as evidence for verdicts."""
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from scipy import special
+
+from jostle.intervals.fixed import Ends
+from jostle.studies.evidence import Measured
+
+_ROUNDING = 1e-12
+
+
+def least_squares(y: Sequence[float], columns: Mapping[str, Sequence[float]]) -> dict[str, Measured]:
+    """The coefficients of y = constant + sum of coefficient * column by least squares, with Student's intervals.
+
+    Each interval is coefficient -+ t sqrt(s^2 (X^T X)^-1), with points - columns - 1 degrees of freedom: for points
+    whose distances from the line are independent and about normal; what is not straight counts as distance.
+
+    >>> found = least_squares([0.0, 1.1, 1.9, 3.0], {"n": [0, 1, 2, 3]})["n"]
+    >>> round(found.value, 3), [round(end, 3) for end in found.ends(0.95)]
+    (0.98, [0.797, 1.163])
+
+    Arguments:
+        y: one number a point.
+        columns: one number a point, by name.
+    """
+    design = np.column_stack([np.ones(len(y)), *(np.asarray(column, dtype=np.float64) for column in columns.values())])
+    values, freedom = np.asarray(y, dtype=np.float64), len(y) - design.shape[1]
+    if freedom < 1:
+        return dict.fromkeys(columns, _nothing(f"{len(y)} runs for {len(columns)} coefficients and a constant"))
+    if not (np.isfinite(values).all() and np.isfinite(design).all()):
+        return dict.fromkeys(columns, _nothing("some values are NaN or infinite"))
+    if np.linalg.matrix_rank(design) < design.shape[1]:
+        return dict.fromkeys(columns, _nothing(f"the runs do not tell {' and '.join(columns)} apart"))
+    found = np.linalg.lstsq(design, values, rcond=None)[0]
+    left = float(np.square(values - design @ found).sum())
+    errors = np.sqrt(left / freedom * np.diag(np.linalg.inv(design.T @ design)))
+    is_perfect = left <= (_ROUNDING * float(np.abs(values).max())) ** 2 * len(values)
+    doubt = "the points lie exactly on it, so how much runs differ is not known" if is_perfect else ""
+    method = f"least squares through {len(y)} runs"
+    return {
+        name: _coefficient(float(found[place]), float(errors[place]), freedom, doubt, method)
+        for place, name in enumerate(columns, start=1)
+    }
+
+
+def slope(points: Sequence[tuple[float, float]]) -> Measured:
+    """The slope of the line through (x, y)."""
+    return least_squares([y for _, y in points], {"x": [x for x, _ in points]})["x"]
+
+
+def times(measured: Measured, factor: float) -> Measured:
+    """A number and its interval multiplied by ``factor``.
+
+    >>> times(least_squares([0.0, 1.1, 1.9, 3.0], {"n": [0, 1, 2, 3]})["n"], -2).ends(0.95)[0] < -2.2
+    True
+    """
+
+    def ends(level: float) -> Ends:
+        low, high = sorted(factor * end for end in measured.ends(level))
+        return low, high
+
+    return Measured(
+        factor * measured.value, ends, measured.doubt, measured.is_exact, measured.most_level, measured.method
+    )
+
+
+def _coefficient(value: float, error: float, freedom: int, doubt: str, method: str) -> Measured:
+    def ends(level: float) -> Ends:
+        reach = float(special.stdtrit(freedom, (1 + level) / 2)) * error
+        return value - reach, value + reach
+
+    return Measured(value, ends, doubt, method=method)
+
+
+def _nothing(doubt: str) -> Measured:
+    return Measured(math.nan, lambda _: (-math.inf, math.inf), doubt)
