@@ -1,6 +1,6 @@
 """Points with whiskers by category: a few numbers side by side, where a line between them would mean nothing."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from matplotlib.figure import Figure
 
@@ -10,6 +10,7 @@ from jostle.figures.scales import PlainNumbers
 from jostle.figures.style import GRID, INK, WIDTH, label, looks, styled, wrapped
 
 _ROW, _STEP = 0.32, 0.2  # inches of a category, and of each series in it
+_LETTERS = 90  # of the legend, side by side
 
 
 def dots(categories: Mapping[str, Sequence[Series]], *, x_label: str, on_one_line: bool = False) -> Figure:
@@ -48,5 +49,15 @@ def dots(categories: Mapping[str, Sequence[Series]], *, x_label: str, on_one_lin
         axes.tick_params(axis="y", length=0, labelcolor=INK)
         axes.spines["left"].set_visible(False)
         label(axes, x_label, "")
-        figure.legend(loc="outside upper center", ncols=min(len(by_name), 4), frameon=False)
+        figure.legend(loc="outside upper center", ncols=_columns(by_name), frameon=False)
     return figure
+
+
+def _columns(names: Collection[str]) -> int:
+    """How many names fit side by side in a legend.
+
+    >>> _columns(["vit", "cnn"]), _columns(["a name of some thirty letters"] * 4)
+    (2, 2)
+    """
+    widest = max(map(len, names)) + 6  # the mark and the space around it
+    return max(1, min(len(names), 4, _LETTERS // widest))

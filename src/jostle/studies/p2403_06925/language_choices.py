@@ -38,6 +38,12 @@ ONCE, TWICE, BEFORE, MACRO = (
     "noise before LayerNorm",
     "noise after LayerNorm, mean over texts",
 )
+_SHOWN = {
+    ONCE: "after LayerNorm",
+    TWICE: "after, embedded again",
+    BEFORE: "before LayerNorm",
+    MACRO: "after, mean over texts",
+}
 
 
 class EmbeddedTwice(nn.Module):
@@ -124,8 +130,8 @@ class LanguageChoices(TrainingStudy):
         compared = where_all_learnt(records, text.ACCURACY)
         rows = {
             name: [
-                mean_and_range(choice, [0.0], [list(values.values())])
-                for choice in (ONCE, TWICE, BEFORE, MACRO)
+                mean_and_range(shown, [0.0], [list(values.values())])
+                for choice, shown in _SHOWN.items()
                 if (values := _chosen(compared, name, choice))
             ]
             for name in records.settings.networks
@@ -134,7 +140,8 @@ class LanguageChoices(TrainingStudy):
             Drawing(
                 "choices",
                 dots(rows, x_label="sensitivity"),
-                "Sensitivity by where the noise is added and what is averaged; the mean and the range over seeds.",
+                "Sensitivity by where the noise is added, before or after LayerNorm, and by what is averaged, tokens "
+                "or texts; the mean and the range over seeds.",
                 "Sensitivity of the encoder, the LSTM and the partly trained LSTM for each choice.",
             )
         ]

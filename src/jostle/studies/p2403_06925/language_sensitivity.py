@@ -6,12 +6,13 @@ from jostle.studies.language.networks import NAMES
 from jostle.studies.p2403_06925 import text
 from jostle.studies.records import Records
 from jostle.studies.verdict import Expectation, beyond, is_less, within
-from jostle.studies.vision import Training, TrainingStudy, at_end, at_matched_accuracy
+from jostle.studies.vision import Training, TrainingStudy, at_accuracy, at_end, at_matched_accuracy, in_common
 
 _PAPER = {
     "qqp": {"lstm": 0.09, "encoder": 0.03, "encoder-relu": 0.02},
     "mrpc": {"lstm": 0.15, "encoder": 0.002, "encoder-relu": 0.001},
 }
+_EARLIER = (0.7, 0.9)  # training accuracies on the way
 _BEYOND = ("encoder-linear", "decoder", "gru", "ssm", "bag")
 
 
@@ -30,12 +31,20 @@ class _Language(TrainingStudy):
             is_less(f"sensitivity of encoder - sensitivity of {name}", values["encoder"], values[name])
             for name in _BEYOND
         ]
+        earlier = [
+            is_less(
+                f"sensitivity of {name} - of lstm, when {accuracy:.0%} of the training texts were first right",
+                *in_common(at_accuracy(records, name, accuracy), at_accuracy(records, "lstm", accuracy)),
+            )
+            for accuracy in _EARLIER
+            for name in ("encoder", "encoder-relu")
+        ]
         near = [
             within(f"sensitivity of {name} is near the paper's", over_seeds(values[name]), target, 0.01)
             for name, target in _PAPER.get(records.settings.dataset, {}).items()
             if records.scale == "paper"
         ]
-        return [*at_matched_accuracy(records, claimed, text.ACCURACY), *map(beyond, [*others, *near])]
+        return [*at_matched_accuracy(records, claimed, text.ACCURACY), *map(beyond, [*others, *earlier, *near])]
 
 
 @register
