@@ -15,7 +15,7 @@ import pytest
 from jostle.data import DATASETS
 from jostle.errors import FailureError, UsageError
 from jostle.studies import STUDIES, CellsFailedError, run
-from jostle.studies.vision import following
+from jostle.studies.trained import following
 from tests.data.made_up import TEST, TRAIN, make_idx, make_official
 from tests.studies.test_kills import THINGS, Diverging, First, records
 
@@ -80,7 +80,7 @@ def test_trying_again_does_only_what_failed(tmp_path, monkeypatch):
         done.append(chosen["lr"])
         return follow(chosen, *given)
 
-    monkeypatch.setattr("jostle.studies.vision.study.follow", watched)
+    monkeypatch.setattr("jostle.studies.trained.study.follow", watched)
     before = failing(tmp_path, name=Diverging.name)
     assert done == [0.003, 1e30, 0.0005]
     [path] = tmp_path.glob("trained/*/*/records.jsonl")

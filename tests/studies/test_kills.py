@@ -21,7 +21,7 @@ from safetensors.torch import load_file
 from jostle.data import DATASETS, Dataset
 from jostle.results import Store
 from jostle.studies import STUDIES
-from jostle.studies.vision import Training, TrainingStudy, network, noise
+from jostle.studies.trained import Training, TrainingStudy, network, noise
 
 ROOT = Path(__file__).parent.parent.parent
 SIZES = {"image_size": 28, "channels": 1, "classes": 10}

@@ -11,10 +11,10 @@ from torch import nn
 from jostle import data, studies
 from jostle.corruptions import corrupt
 from jostle.errors import UsageError
-from jostle.studies import Context, vision
+from jostle.studies import Context, trained
 from jostle.studies.evidence import rank_correlation
 from jostle.studies.study import Cell
-from jostle.studies.vision import questions
+from jostle.studies.trained import questions
 
 
 @pytest.fixture(autouse=True)
@@ -58,7 +58,7 @@ def asked(settings, images, count, tmp_path, **changes):
 
 
 def test_accuracy_by_severity_and_corruption_is_counted_by_hand(tmp_path):
-    settings = vision.Training(corrupted=vision.corrupted(["brightness", "contrast"], [1, 5]))
+    settings = trained.Training(corrupted=trained.corrupted(["brightness", "contrast"], [1, 5]))
     images, model = grey_levels(20), Brightness()
     answer = asked(settings, images, 10, tmp_path).ask(model)
     assert answer["images"] == 10
@@ -68,19 +68,19 @@ def test_accuracy_by_severity_and_corruption_is_counted_by_hand(tmp_path):
             moved = corrupt(images.inputs[:10], name, severity, 0)
             right = (model(moved).argmax(dim=1) == images.labels[:10]).float().mean().item()
             assert answer["accuracy"][str(severity)][name] == pytest.approx(right)
-    assert vision.mean_accuracy(answer, ["contrast"]) == 1.0  # contrast moves no grey across the middle
-    assert vision.mean_accuracy(answer, ["brightness"], [5]) < vision.mean_accuracy(answer, ["brightness"], [1])
+    assert trained.mean_accuracy(answer, ["contrast"]) == 1.0  # contrast moves no grey across the middle
+    assert trained.mean_accuracy(answer, ["brightness"], [5]) < trained.mean_accuracy(answer, ["brightness"], [1])
 
 
 def test_the_key_says_all_that_decides_the_answer(tmp_path):
     images = grey_levels(20)
     kinds = [
-        vision.corrupted(["fog"], [1]),
-        vision.corrupted(["snow"], [1]),
-        vision.corrupted(["fog"], [2]),
-        vision.corrupted(["fog"], [1], source=vision.OFFICIAL),
+        trained.corrupted(["fog"], [1]),
+        trained.corrupted(["snow"], [1]),
+        trained.corrupted(["fog"], [2]),
+        trained.corrupted(["fog"], [1], source=trained.OFFICIAL),
     ]
-    keys = {asked(vision.Training(corrupted=kind), images, count, tmp_path).key for kind in kinds for count in (5, 10)}
+    keys = {asked(trained.Training(corrupted=kind), images, count, tmp_path).key for kind in kinds for count in (5, 10)}
     assert len(keys) == 8
 
 
@@ -93,7 +93,7 @@ def test_published_files_are_read_where_they_are_asked_for(tmp_path):
     np.save(place / "labels.npy", np.zeros(50_000, np.uint8))
 
     def answer(name):
-        settings = vision.Training(corrupted=vision.corrupted([name], [1, 2], source=vision.OFFICIAL))
+        settings = trained.Training(corrupted=trained.corrupted([name], [1, 2], source=trained.OFFICIAL))
         return asked(settings, grey_levels(20), 20, tmp_path, data=tmp_path).ask(Brightness())
 
     assert answer("fog")["accuracy"] == {"1": {"fog": 1.0}, "2": {"fog": 0.0}}
@@ -119,11 +119,11 @@ def test_the_share_of_accuracy_kept(tmp_path):
         {"clean": 0.0, "accuracy": {"1": {"fog": 0.0, "snow": 0.0}, "2": {"fog": 0.0, "snow": 0.0}}},
     ]
     made = {cell.key: {"corrupted": answer} for cell, answer in zip(cells, answers, strict=True)}
-    records = studies.Records(cells, made, vision.Training(), "small")
-    kept = vision.accuracy_kept(records, "a")
+    records = studies.Records(cells, made, trained.Training(), "small")
+    kept = trained.accuracy_kept(records, "a")
     assert kept[0] == pytest.approx(0.5)
     assert math.isnan(kept[1])
-    assert vision.corrupted_accuracy(records, "a", ["fog"], [2])[0] == pytest.approx(0.2)
+    assert trained.corrupted_accuracy(records, "a", ["fog"], [2])[0] == pytest.approx(0.2)
 
 
 def test_rank_correlation_is_spearmans():

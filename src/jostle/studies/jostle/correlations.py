@@ -18,8 +18,7 @@ from jostle.studies.jostle import dose_response
 from jostle.studies.p2403_06925 import cifar, fashion, robustness
 from jostle.studies.records import Records
 from jostle.studies.study import Drawing
-from jostle.studies.verdict import Expectation, beyond, is_above, is_below
-from jostle.studies.vision import (
+from jostle.studies.trained import (
     Training,
     TrainingStudy,
     accuracy_kept,
@@ -29,6 +28,7 @@ from jostle.studies.vision import (
     corrupted_accuracy,
     penalised,
 )
+from jostle.studies.verdict import Expectation, beyond, is_above, is_below
 
 _DRAWS, _IMAGES = 20, 500
 _STD, _SHARE = 0.05, 0.05  # of the noise on each weight: as it is, and as a share of the weights' root mean square

@@ -15,8 +15,8 @@ from jostle.studies.evidence import over_seeds, paired
 from jostle.studies.p2403_06925 import fashion
 from jostle.studies.records import Records
 from jostle.studies.study import Cell, Context, Drawing
+from jostle.studies.trained import Training, TrainingStudy, at_matched_accuracy, halvings, mean_and_range, penalised
 from jostle.studies.verdict import Expectation, beyond, is_above, is_below
-from jostle.studies.vision import Training, TrainingStudy, at_matched_accuracy, halvings, mean_and_range, penalised
 
 STRENGTHS = (0.1, 0.25, 0.5, 0.75)
 STD = 5**0.5  # of the noise, in the penalty and in what is measured

@@ -3,8 +3,8 @@
 from jostle.studies.catalogue import register
 from jostle.studies.p2403_06925 import fashion
 from jostle.studies.records import Records
+from jostle.studies.trained import Training, TrainingStudy, at_accuracy, at_end, in_common
 from jostle.studies.verdict import Expectation, is_less
-from jostle.studies.vision import Training, TrainingStudy, at_accuracy, at_end, in_common
 
 _NAMES = ("vit-small", "mlp-leaky-relu", "cnn")
 

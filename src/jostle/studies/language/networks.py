@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from jostle.studies.vision import network
+from jostle.studies.trained import network
 
 ENCODERS = ("encoder", "encoder-relu", "encoder-linear")
 RECURRENT = ("lstm", "gru")

@@ -7,7 +7,7 @@ from pathlib import Path
 from jostle import data
 from jostle.data import Dataset, TextDataset, TextTokenizer
 from jostle.errors import UsageError
-from jostle.studies.vision import Training
+from jostle.studies.trained import Training
 from jostle.tokens import Embeddings, TokenView
 
 

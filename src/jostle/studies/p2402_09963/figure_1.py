@@ -14,8 +14,8 @@ from jostle.studies.p2402_09963 import runs
 from jostle.studies.p2402_09963.regression import slope, times
 from jostle.studies.records import Records
 from jostle.studies.study import Cell, Context, Drawing, Study
+from jostle.studies.trained import mean_and_range
 from jostle.studies.verdict import Expectation, beyond, is_above, within
-from jostle.studies.vision import mean_and_range
 
 SENSITIVE = "parity"
 FACTOR = 5.0  # by which slopes of the other functions must be smaller

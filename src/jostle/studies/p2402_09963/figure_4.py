@@ -19,8 +19,8 @@ from jostle.studies.p2402_09963 import runs
 from jostle.studies.records import Records
 from jostle.studies.settings import Settings
 from jostle.studies.study import Cell, Context, Drawing, Study
+from jostle.studies.trained import mean_and_range
 from jostle.studies.verdict import Expectation, beyond, holds_for_all, is_above, is_less
-from jostle.studies.vision import mean_and_range
 
 KINDS = {"learned": "learned by a network", "completed": "completed by coins"}
 

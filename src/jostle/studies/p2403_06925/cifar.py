@@ -3,7 +3,7 @@
 from typing import Any
 
 from jostle.models.presets import preset
-from jostle.studies.vision import Training, augmented, network, penalised
+from jostle.studies.trained import Training, augmented, network, penalised
 
 RATES = {"densenet-121": 0.005, "resnet-18": 0.001, "convmixer": 0.06, "vit-small": 0.1, "vit-simple": 0.2}
 TRANSFORMERS = ("vit-small", "vit-simple")

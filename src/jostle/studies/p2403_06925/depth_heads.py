@@ -6,8 +6,8 @@ from jostle.studies.catalogue import register
 from jostle.studies.evidence import paired
 from jostle.studies.p2403_06925 import cifar
 from jostle.studies.records import Records
+from jostle.studies.trained import Training, TrainingStudy, at_end, at_matched_accuracy
 from jostle.studies.verdict import Expectation, within
-from jostle.studies.vision import Training, TrainingStudy, at_end, at_matched_accuracy
 
 _MATTERS = 0.01  # a small part of the 0.06 that separate transformers from ConvMixer and DenseNet at small scale
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from jostle.models.presets import preset
-from jostle.studies.vision import network
+from jostle.studies.trained import network
 
 RATES = {"vit-small": 0.1, "mlp-leaky-relu": 0.1, "mlp-sigmoid": 0.5, "cnn": 0.005}
 SMALL_SCALE = (

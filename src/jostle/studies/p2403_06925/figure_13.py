@@ -6,8 +6,7 @@ from jostle.models.presets import preset
 from jostle.studies.catalogue import register
 from jostle.studies.records import Records
 from jostle.studies.study import Drawing
-from jostle.studies.verdict import Expectation, beyond, is_less
-from jostle.studies.vision import (
+from jostle.studies.trained import (
     Training,
     TrainingStudy,
     against_variance,
@@ -16,6 +15,7 @@ from jostle.studies.vision import (
     final_value,
     network,
 )
+from jostle.studies.verdict import Expectation, beyond, is_less
 
 _LOW_OR_HIGH = (0, 0, 0, 0, 0, 1, 1, 1, 1, 1)
 _FINAL = at_variances(0.25, 1.0, 5.0, 15.0, 50.0)

@@ -5,8 +5,8 @@ from typing import Any
 from jostle.studies.catalogue import register
 from jostle.studies.p2403_06925 import cifar
 from jostle.studies.records import Records
+from jostle.studies.trained import Training, TrainingStudy, at_end, at_matched_accuracy
 from jostle.studies.verdict import Expectation, beyond, is_less
-from jostle.studies.vision import Training, TrainingStudy, at_end, at_matched_accuracy
 
 _KINDS = ("vit-small", "resnet-18")
 

@@ -6,8 +6,7 @@ from jostle.studies.catalogue import register
 from jostle.studies.p2403_06925 import cifar
 from jostle.studies.records import Records
 from jostle.studies.study import Drawing
-from jostle.studies.verdict import Expectation, beyond, is_less
-from jostle.studies.vision import (
+from jostle.studies.trained import (
     Training,
     TrainingStudy,
     against_variance,
@@ -15,6 +14,7 @@ from jostle.studies.vision import (
     at_variances,
     final_value,
 )
+from jostle.studies.verdict import Expectation, beyond, is_less
 
 _AT_END = {"over_training": False, "final": at_variances(0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 15.0)}
 

@@ -5,8 +5,7 @@ from jostle.studies.evidence import over_seeds
 from jostle.studies.p2403_06925 import fashion
 from jostle.studies.records import Records
 from jostle.studies.study import Drawing
-from jostle.studies.verdict import Expectation, beyond, is_less, within
-from jostle.studies.vision import (
+from jostle.studies.trained import (
     Training,
     TrainingStudy,
     against_variance,
@@ -17,6 +16,7 @@ from jostle.studies.vision import (
     final_value,
     in_common,
 )
+from jostle.studies.verdict import Expectation, beyond, is_less, within
 
 _PAPER = {"mlp-leaky-relu": 0.0559, "mlp-sigmoid": 0.0505, "cnn": 0.0453, "vit-small": 0.0098}
 _SWEEP = at_variances(0.25, 1.0, 2.0, 15.0)

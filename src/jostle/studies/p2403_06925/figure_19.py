@@ -7,8 +7,8 @@ from jostle.studies.catalogue import register
 from jostle.studies.evidence import over_seeds
 from jostle.studies.p2403_06925 import cifar
 from jostle.studies.records import Records
+from jostle.studies.trained import Training, TrainingStudy, at_end, at_matched_accuracy, network
 from jostle.studies.verdict import Expectation, beyond, is_less, within
-from jostle.studies.vision import Training, TrainingStudy, at_end, at_matched_accuracy, network
 
 _KINDS = ("vit-small", "resnet-18")
 _RATES = {"vit-small": 0.1, "resnet-18": 0.0015}

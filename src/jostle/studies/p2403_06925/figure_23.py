@@ -7,8 +7,8 @@ from jostle.studies.evidence import paired
 from jostle.studies.language import TextTraining
 from jostle.studies.p2403_06925 import text
 from jostle.studies.records import Records
+from jostle.studies.trained import Training, TrainingStudy, at_end, at_matched_accuracy
 from jostle.studies.verdict import Expectation, beyond, is_less, within
-from jostle.studies.vision import Training, TrainingStudy, at_end, at_matched_accuracy
 
 _KINDS = ("encoder", "lstm")
 _MARGIN = 0.02

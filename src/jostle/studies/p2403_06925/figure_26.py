@@ -19,8 +19,8 @@ from jostle.studies.evidence import Measured, over_seeds
 from jostle.studies.records import Records
 from jostle.studies.settings import Settings
 from jostle.studies.study import Cell, Context, Drawing, Study
+from jostle.studies.trained import mean_and_range
 from jostle.studies.verdict import Expectation, beyond, holds_for_all, is_above, is_less, within
-from jostle.studies.vision import mean_and_range
 
 OF_THE_PAPER = ("transformer-50k", "transformer-10k", "transformer-5k-25", "transformer-5k-50")
 OTHERS = ("mlp", "lstm", "state-space")

@@ -13,8 +13,8 @@ from jostle.studies.evidence import Measured, over_seeds, proportion
 from jostle.studies.records import Records
 from jostle.studies.settings import Settings
 from jostle.studies.study import Cell, Context, Drawing, Study
+from jostle.studies.trained import mean_and_range
 from jostle.studies.verdict import Expectation, beyond, holds_for_all, is_above, is_below, within
-from jostle.studies.vision import mean_and_range
 from jostle.synthetic import (
     GROUPS,
     SelfAttention,

@@ -4,8 +4,8 @@ from jostle.studies.catalogue import register
 from jostle.studies.evidence import over_seeds
 from jostle.studies.p2403_06925 import cifar
 from jostle.studies.records import Records
+from jostle.studies.trained import Training, TrainingStudy, at_accuracy, at_end, at_matched_accuracy, in_common
 from jostle.studies.verdict import Expectation, beyond, is_less, within
-from jostle.studies.vision import Training, TrainingStudy, at_accuracy, at_end, at_matched_accuracy, in_common
 
 _PAPER = {"densenet-121": 0.3673, "resnet-18": 0.0827, "convmixer": 0.0829, "vit-small": 0.0050, "vit-simple": 0.0014}
 

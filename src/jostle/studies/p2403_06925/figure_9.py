@@ -7,8 +7,7 @@ from jostle.studies.evidence import paired
 from jostle.studies.p2403_06925 import cifar, robustness
 from jostle.studies.records import Records
 from jostle.studies.study import Drawing
-from jostle.studies.verdict import Expectation, beyond, is_above
-from jostle.studies.vision import (
+from jostle.studies.trained import (
     Training,
     TrainingStudy,
     accuracy_kept,
@@ -19,6 +18,7 @@ from jostle.studies.vision import (
     halvings,
     over_training,
 )
+from jostle.studies.verdict import Expectation, beyond, is_above
 
 _LOWERED = (cifar.PENALISED, cifar.AUGMENTED)
 

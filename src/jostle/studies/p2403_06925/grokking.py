@@ -18,8 +18,8 @@ from jostle.studies.evidence import over_seeds, proportion, rank_correlation
 from jostle.studies.records import Records
 from jostle.studies.settings import Settings
 from jostle.studies.study import Cell, Context, Drawing, Study
+from jostle.studies.trained import mean_and_range
 from jostle.studies.verdict import Expectation, beyond, holds_for_all, is_above, is_less, within
-from jostle.studies.vision import mean_and_range
 
 PAPERS, TOKENWISE = "joint_sensitivity", "sensitivity"
 RIVALS = ("weight_norm", "train_loss", "excluded_loss", "restricted_loss")

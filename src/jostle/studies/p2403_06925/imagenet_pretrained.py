@@ -26,8 +26,8 @@ from jostle.studies.evidence import Measured, over_seeds
 from jostle.studies.records import Records
 from jostle.studies.settings import Settings
 from jostle.studies.study import Cell, Context, Drawing, Study
+from jostle.studies.trained import mean_and_range
 from jostle.studies.verdict import Expectation, beyond, is_above, is_below, is_less, within
-from jostle.studies.vision import mean_and_range
 from jostle.tokens import Patches
 
 CONVNEXT, VIT = "convnext-v2-tiny", "vit-l-16"

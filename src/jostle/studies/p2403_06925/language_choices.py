@@ -19,8 +19,7 @@ from jostle.studies.language import TextTraining
 from jostle.studies.p2403_06925 import text
 from jostle.studies.records import Records
 from jostle.studies.study import Drawing
-from jostle.studies.verdict import Expectation, beyond, is_less
-from jostle.studies.vision import (
+from jostle.studies.trained import (
     Training,
     TrainingStudy,
     at_matched_accuracy,
@@ -28,7 +27,8 @@ from jostle.studies.vision import (
     partly_trained,
     where_all_learnt,
 )
-from jostle.studies.vision.following import AT_END
+from jostle.studies.trained.following import AT_END
+from jostle.studies.verdict import Expectation, beyond, is_less
 from jostle.tokens import Embeddings
 
 ENCODER, LSTM, PARTLY = "encoder", "lstm", "lstm, recurrent layers trained only"

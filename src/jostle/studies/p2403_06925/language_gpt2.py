@@ -3,8 +3,8 @@
 from jostle.studies.catalogue import register
 from jostle.studies.p2403_06925 import text
 from jostle.studies.records import Records
+from jostle.studies.trained import Training, TrainingStudy, at_end, at_matched_accuracy
 from jostle.studies.verdict import Expectation, is_less
-from jostle.studies.vision import Training, TrainingStudy, at_end, at_matched_accuracy
 
 
 @register

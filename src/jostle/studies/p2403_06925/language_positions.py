@@ -17,8 +17,8 @@ from jostle.studies.evidence import paired
 from jostle.studies.p2403_06925 import text
 from jostle.studies.records import Records
 from jostle.studies.study import Drawing
+from jostle.studies.trained import Training, TrainingStudy, at_matched_accuracy, mean_and_range
 from jostle.studies.verdict import Expectation, beyond, is_above
-from jostle.studies.vision import Training, TrainingStudy, at_matched_accuracy, mean_and_range
 from jostle.tokens import Embeddings
 from jostle.tokens.text_views import SPECIAL_KEY
 

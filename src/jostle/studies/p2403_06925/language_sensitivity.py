@@ -5,8 +5,8 @@ from jostle.studies.evidence import over_seeds
 from jostle.studies.language.networks import NAMES
 from jostle.studies.p2403_06925 import text
 from jostle.studies.records import Records
+from jostle.studies.trained import Training, TrainingStudy, at_accuracy, at_end, at_matched_accuracy, in_common
 from jostle.studies.verdict import Expectation, beyond, is_less, within
-from jostle.studies.vision import Training, TrainingStudy, at_accuracy, at_end, at_matched_accuracy, in_common
 
 _PAPER = {
     "qqp": {"lstm": 0.09, "encoder": 0.03, "encoder-relu": 0.02},

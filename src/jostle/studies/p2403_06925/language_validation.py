@@ -10,9 +10,9 @@ from jostle.studies.evidence import paired
 from jostle.studies.p2403_06925 import text
 from jostle.studies.records import Records
 from jostle.studies.study import Drawing
+from jostle.studies.trained import Training, TrainingStudy, at_end, at_matched_accuracy, mean_and_range, noise
+from jostle.studies.trained.questions import sensitivity
 from jostle.studies.verdict import Expectation, beyond, is_above, is_less
-from jostle.studies.vision import Training, TrainingStudy, at_end, at_matched_accuracy, mean_and_range, noise
-from jostle.studies.vision.questions import sensitivity
 
 _NAMES = ("encoder", "encoder-relu", "lstm")
 _ROWS = {"sensitivity": "training texts", "unseen_sensitivity": "unseen texts"}

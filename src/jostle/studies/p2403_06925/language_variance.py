@@ -4,8 +4,7 @@ from jostle.studies.catalogue import register
 from jostle.studies.p2403_06925 import text
 from jostle.studies.records import Records
 from jostle.studies.study import Drawing
-from jostle.studies.verdict import Expectation, beyond, is_less
-from jostle.studies.vision import (
+from jostle.studies.trained import (
     Training,
     TrainingStudy,
     at_matched_accuracy,
@@ -13,6 +12,7 @@ from jostle.studies.vision import (
     final_value,
     noise,
 )
+from jostle.studies.verdict import Expectation, beyond, is_less
 
 _NAMES = ("encoder", "encoder-relu", "decoder", "lstm")
 FOUR, FIFTEEN = "variance 4", "variance 15"

@@ -3,7 +3,7 @@
 from typing import Any
 
 from jostle.studies.p2403_06925 import cifar
-from jostle.studies.vision import OFFICIAL, Training, corrupted
+from jostle.studies.trained import OFFICIAL, Training, corrupted
 
 NOISE = ("impulse_noise", "shot_noise")
 BLUR = ("gaussian_blur", "glass_blur", "motion_blur", "zoom_blur")

@@ -13,8 +13,8 @@ from jostle.studies.evidence import over_seeds
 from jostle.studies.p2403_06925 import cifar
 from jostle.studies.records import Records
 from jostle.studies.study import Drawing
+from jostle.studies.trained import Training, TrainingStudy, at_matched_accuracy, halvings, mean_and_range
 from jostle.studies.verdict import Expectation, beyond, is_above, is_less, within
-from jostle.studies.vision import Training, TrainingStudy, at_matched_accuracy, halvings, mean_and_range
 
 _PLAIN = "vit-small"
 _PRINTED = "std 0.005, eval mode"  # as the paper says

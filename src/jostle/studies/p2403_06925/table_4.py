@@ -7,8 +7,8 @@ from jostle.studies.evidence import over_seeds
 from jostle.studies.p2403_06925 import cifar
 from jostle.studies.records import Records
 from jostle.studies.study import Drawing
+from jostle.studies.trained import Training, TrainingStudy, at_matched_accuracy, by_measurement, final_value, noise
 from jostle.studies.verdict import Expectation, beyond, is_less, within
-from jostle.studies.vision import Training, TrainingStudy, at_matched_accuracy, by_measurement, final_value, noise
 
 _KINDS = ("vit-small", "resnet-18")
 _WHOLE_STD = 0.025**0.5

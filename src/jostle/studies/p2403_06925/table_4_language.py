@@ -5,8 +5,8 @@ from jostle.studies.evidence import over_seeds
 from jostle.studies.p2403_06925 import text
 from jostle.studies.records import Records
 from jostle.studies.study import Drawing
+from jostle.studies.trained import Training, TrainingStudy, at_matched_accuracy, by_measurement, final_value, noise
 from jostle.studies.verdict import Expectation, beyond, is_less, within
-from jostle.studies.vision import Training, TrainingStudy, at_matched_accuracy, by_measurement, final_value, noise
 
 _NAMES = ("encoder", "lstm")
 _WHOLE = "embeddings:after,whole=true"

@@ -1,11 +1,11 @@
-"""What studies of image networks share: networks that are trained, followed on the way, kept and compared.
+"""What studies of trained networks share: networks of images or texts that are trained, followed on the way, kept and compared.
 
 ``settings`` says what is trained and measured, ``networks`` where trained networks are kept for all studies,
 ``following`` trains one and asks it ``questions``, ``drawings`` shows the records and ``comparing`` reads numbers from
 them.
 """
 
-from jostle.studies.vision.comparing import (
+from jostle.studies.trained.comparing import (
     accuracy_kept,
     at_accuracy,
     at_end,
@@ -15,7 +15,7 @@ from jostle.studies.vision.comparing import (
     in_common,
     mean_accuracy,
 )
-from jostle.studies.vision.drawings import (
+from jostle.studies.trained.drawings import (
     against_accuracy,
     against_loss,
     against_variance,
@@ -25,8 +25,8 @@ from jostle.studies.vision.drawings import (
     mean_and_range,
     over_training,
 )
-from jostle.studies.vision.following import follow
-from jostle.studies.vision.settings import (
+from jostle.studies.trained.following import follow
+from jostle.studies.trained.settings import (
     OFFICIAL,
     Training,
     at_variances,
@@ -37,7 +37,7 @@ from jostle.studies.vision.settings import (
     partly_trained,
     penalised,
 )
-from jostle.studies.vision.study import TrainingStudy, at_matched_accuracy, where_all_learnt
+from jostle.studies.trained.study import TrainingStudy, at_matched_accuracy, where_all_learnt
 
 __all__ = [
     "OFFICIAL",

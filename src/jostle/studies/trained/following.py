@@ -13,9 +13,9 @@ from jostle.lowering import NoiseAugmentation, SensitivityPenalty
 from jostle.progress import State
 from jostle.results import Record, Store
 from jostle.studies.study import Context
-from jostle.studies.vision import networks
-from jostle.studies.vision.questions import Question, accuracy_on_corrupted, sensitivity
-from jostle.studies.vision.settings import Network, Noise, Training, noise
+from jostle.studies.trained import networks
+from jostle.studies.trained.questions import Question, accuracy_on_corrupted, sensitivity
+from jostle.studies.trained.settings import Network, Noise, Training, noise
 from jostle.training import Epoch, History, evaluate, fit
 
 MEASURED_AFTER = frozenset(

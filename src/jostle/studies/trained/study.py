@@ -8,10 +8,10 @@ from jostle.data import Dataset
 from jostle.results import Record
 from jostle.studies.records import Records
 from jostle.studies.study import Cell, Context, Drawing, Study
+from jostle.studies.trained.drawings import against_accuracy, against_loss, over_training
+from jostle.studies.trained.following import follow
+from jostle.studies.trained.settings import Training
 from jostle.studies.verdict import Expectation, beyond, doubted, holds_for_all
-from jostle.studies.vision.drawings import against_accuracy, against_loss, over_training
-from jostle.studies.vision.following import follow
-from jostle.studies.vision.settings import Training
 
 
 class TrainingStudy(Study[Training]):

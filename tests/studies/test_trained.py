@@ -7,9 +7,9 @@ import torch
 
 from jostle import data, measure, models, studies
 from jostle.results import Store
-from jostle.studies import Context, Verdict, is_below, over_seeds, vision
+from jostle.studies import Context, Verdict, is_below, over_seeds, trained
 from jostle.studies.study import Cell
-from jostle.studies.vision import following, networks, questions
+from jostle.studies.trained import following, networks, questions
 
 
 @pytest.fixture(autouse=True)
@@ -111,9 +111,9 @@ def test_sensitivity_where_an_accuracy_was_first_reached():
         epochs_of((0.5, 0.1), (0.6, 0.2)),  # never
     ]
     records = {cell.key: {"epochs": run} for cell, run in zip(cells, runs, strict=True)}
-    found = vision.at_accuracy(studies.Records(cells, records, vision.Training(), "small"), "a", 0.95)
+    found = trained.at_accuracy(studies.Records(cells, records, trained.Training(), "small"), "a", 0.95)
     assert found == {0: 0.2, 1: 0.3}
-    assert vision.in_common({0: 1.0, 2: 3.0}, found) == ({0: 1.0}, {0: 0.2})
+    assert trained.in_common({0: 1.0, 2: 3.0}, found) == ({0: 1.0}, {0: 0.2})
 
 
 def test_milestones_are_measured_at_the_first_epoch_that_reaches_them(study, tmp_path, monkeypatch):
@@ -148,8 +148,8 @@ def test_a_network_depends_on_data_penalty_and_code(study, monkeypatch):
     assert networks.recipe(chosen, settings, images, 0, "cpu") == standard
     others = [
         networks.recipe(chosen, settings, data.load("mnist-5000", "train", 21), 0, "cpu"),
-        networks.recipe(vision.penalised(chosen, 0.25), settings, images, 0, "cpu"),
-        networks.recipe(vision.augmented(chosen, 0.1), settings, images, 0, "cpu"),
+        networks.recipe(trained.penalised(chosen, 0.25), settings, images, 0, "cpu"),
+        networks.recipe(trained.augmented(chosen, 0.1), settings, images, 0, "cpu"),
         networks.recipe(chosen, settings, images, 1, "cpu"),
         networks.recipe(chosen, dataclasses.replace(settings, max_epochs=9), images, 0, "cpu"),
     ]
@@ -162,9 +162,9 @@ def test_a_network_depends_on_data_penalty_and_code(study, monkeypatch):
 def test_a_penalty_and_an_augmentation_change_the_training(study, tmp_path):
     settings = study.scales["smoke"]
     plain = settings.networks["mlp-leaky-relu"]
-    made = {"plain": plain, "penalty": vision.penalised(plain, 0.5), "noise": vision.augmented(plain, 0.5)}
+    made = {"plain": plain, "penalty": trained.penalised(plain, 0.5), "noise": trained.augmented(plain, 0.5)}
     losses = {
-        name: vision.follow(chosen, settings, 0, context(tmp_path / name))["epochs"][-1]["loss"]
+        name: trained.follow(chosen, settings, 0, context(tmp_path / name))["epochs"][-1]["loss"]
         for name, chosen in made.items()
     }
     assert len(set(losses.values())) == 3
@@ -178,7 +178,7 @@ def test_frozen_modules_keep_the_weights_they_were_drawn_with(study, tmp_path):
         kept.update({name: parameter.detach().clone() for name, parameter in model.named_parameters()})
         return {}
 
-    vision.follow(vision.partly_trained(chosen, "layers.0"), settings, 3, context(tmp_path / "cell"), keep)
+    trained.follow(trained.partly_trained(chosen, "layers.0"), settings, 3, context(tmp_path / "cell"), keep)
     drawn = dict(models.create(chosen["model"], seed=3, **chosen["sizes"]).named_parameters())
     same = {name for name, parameter in drawn.items() if torch.equal(parameter, kept[name])}
     assert same == {name for name in drawn if name.startswith("layers.0.")}
@@ -190,8 +190,8 @@ def test_claims_about_networks_that_did_not_get_there_are_undecided():
     for last, expected in ((0.995, Verdict.AGREES), (0.98, Verdict.UNDECIDED)):
         accuracies = (1.0, 0.99, last)
         found = {cell.key: {"train_accuracy": value} for cell, value in zip(cells, accuracies, strict=True)}
-        records = studies.Records(cells, found, vision.Training(), "small")
-        claimed, reached = studies.decide(vision.at_matched_accuracy(records, [claim]), scale="small")
+        records = studies.Records(cells, found, trained.Training(), "small")
+        claimed, reached = studies.decide(trained.at_matched_accuracy(records, [claim]), scale="small")
         assert claimed.verdict == expected
         assert (reached.verdict == Verdict.AGREES) == (expected == Verdict.AGREES)
     assert claimed.reason == "a/seed=2 did not reach 99% training accuracy"
@@ -200,8 +200,8 @@ def test_claims_about_networks_that_did_not_get_there_are_undecided():
 def test_seeds_from_which_a_network_did_not_learn_are_left_out():
     cells = [Cell.of(network=name, seed=seed) for seed in range(3) for name in "ab"]
     found = {cell.key: {"train_accuracy": 0.5 if cell.key == "b/seed=1" else 0.99} for cell in cells}
-    records = studies.Records(cells, found, vision.Training(), "small")
-    assert [cell.key for cell, _ in vision.where_all_learnt(records, 0.98)] == [
+    records = studies.Records(cells, found, trained.Training(), "small")
+    assert [cell.key for cell, _ in trained.where_all_learnt(records, 0.98)] == [
         "a/seed=0", "b/seed=0", "a/seed=2", "b/seed=2",
     ]  # fmt: skip
-    assert len(vision.where_all_learnt(records, 0.999)) == 6  # none is left: nothing is left out
+    assert len(trained.where_all_learnt(records, 0.999)) == 6  # none is left: nothing is left out

@@ -7,8 +7,8 @@ from jostle.figures import Series, curves, dots
 from jostle.results import Record
 from jostle.studies.records import Records
 from jostle.studies.study import Drawing
-from jostle.studies.vision.comparing import at_end, final_value, mean_accuracy
-from jostle.studies.vision.settings import Training
+from jostle.studies.trained.comparing import at_end, final_value, mean_accuracy
+from jostle.studies.trained.settings import Training
 
 _LAST_POINT = "The last point of a network is at the mean of the epochs at which its seeds ended."
 

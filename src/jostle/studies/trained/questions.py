@@ -13,7 +13,7 @@ from jostle.perturbations import GaussianNoise
 from jostle.results import Record
 from jostle.sampling import Until
 from jostle.studies.study import Context
-from jostle.studies.vision.settings import OFFICIAL, Noise, Training
+from jostle.studies.trained.settings import OFFICIAL, Noise, Training
 from jostle.training import evaluate
 
 

@@ -23,7 +23,7 @@ import torch
 import jostle
 from jostle.data import Dataset
 from jostle.files import write_text
-from jostle.studies.vision.settings import Network, Training
+from jostle.studies.trained.settings import Network, Training
 from jostle.training.recipe import checksum
 
 _DECIDING = ("models", "training", "data")  # packages whose code decides the weights

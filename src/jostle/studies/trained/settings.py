@@ -1,4 +1,4 @@
-"""What a study of image networks can choose: networks, data, training and noise."""
+"""What a study of trained networks can choose: networks, data, training and noise."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -66,7 +66,7 @@ def at_variances(*variances: float) -> dict[str, dict[str, Any]]:
 
 @dataclass(frozen=True, kw_only=True)
 class Training(Settings):
-    """Data, training and noise of a study of image networks.
+    """Data, training and noise of a study of trained networks: of images, unless a subclass reads other inputs.
 
     Arguments:
         networks: by name, each made by ``network``.

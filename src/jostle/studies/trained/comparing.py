@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from jostle.results import Record
 from jostle.studies.evidence import Measured, paired
 from jostle.studies.records import Records
-from jostle.studies.vision.settings import Training
+from jostle.studies.trained.settings import Training
 
 
 def at_end(records: Records[Training], name: str) -> dict[int, float]:
