@@ -1,4 +1,4 @@
-"""What studies of trained networks share: networks of images or texts that are trained, followed on the way, kept and compared.
+"""What studies of networks of images or texts share: they are trained, followed on the way, kept and compared.
 
 ``settings`` says what is trained and measured, ``networks`` where trained networks are kept for all studies,
 ``following`` trains one and asks it ``questions``, ``drawings`` shows the records and ``comparing`` reads numbers from
