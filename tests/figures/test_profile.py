@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -39,3 +41,14 @@ def test_the_quantity_the_level_and_the_target_are_named():
     assert [text.get_text() for text in axes.texts] == ["flip rate; 90% interval of each position for the inputs given"]
     heat = profile_figure(measurement(GRID, (2, 3), response="margin"))
     assert heat.axes[1].get_title(loc="left") == "mean margin"
+
+
+def test_positions_at_which_most_texts_have_a_special_token_are_marked():
+    plain = measurement(GRID, (6,))
+    shares = np.asarray([1.0, 0.0, 0.4, 0.6, np.nan, 0.0])
+    marked = replace(plain, estimate=replace(plain.estimate, profile=replace(plain.profile, special=shares)))
+    (axes,) = profile_figure(marked).axes
+    (marks,) = [line for line in axes.lines if line.get_marker() == "+"]
+    assert np.asarray(marks.get_xdata()).tolist() == [0.0, 3.0]
+    assert axes.get_xlabel() == "token position; + is a special token in most texts"
+    assert profile_figure(plain).axes[0].get_xlabel() == "token position"

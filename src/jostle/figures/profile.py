@@ -23,7 +23,8 @@ def profile_figure(measurement: "Measurement") -> Figure:
     """The mean change by token position: a heat map where positions form a grid, else a line with its band.
 
     A grid is two numbers in ``profile.positions``, or three of which the first is 1 (one channel). The band is an
-    interval for each position on its own. Positions that were never jostled stay empty.
+    interval for each position on its own. Positions that were never jostled stay empty. Positions of texts at which
+    most have a special token, such as a classification token or a separator, are marked on the axis.
     """
     profile = measurement.profile
     shape = profile.positions
@@ -33,9 +34,20 @@ def profile_figure(measurement: "Measurement") -> Figure:
         return _grid(measurement.name, profile.values.reshape(shape), quantity(measurement))
     band = f"{measurement.settings.level:.0%} interval of each position for {TARGETS[profile.target]}"
     series = Series(measurement.name, np.arange(len(profile.values)), profile.values, profile.low, profile.high)
-    return curves(
-        [series], x_label="token position", y_label=f"{quantity(measurement)}; {band}", title=measurement.name
-    )
+    places = special_places(measurement)
+    x_label = "token position" + ("; + is a special token in most texts" if len(places) else "")
+    figure = curves([series], x_label=x_label, y_label=f"{quantity(measurement)}; {band}", title=measurement.name)
+    figure.axes[0].plot(
+        places, np.zeros(len(places)), linestyle="none", marker="+", color=INK, markersize=7, clip_on=False, zorder=5,
+        transform=figure.axes[0].get_xaxis_transform(),
+    )  # fmt: skip
+    return figure
+
+
+def special_places(measurement: "Measurement") -> Floats:
+    """The positions at which more than half of the texts that reach them have a special token."""
+    special = measurement.profile.special
+    return np.empty(0) if special is None else np.flatnonzero(np.nan_to_num(special) > 0.5).astype(np.float64)
 
 
 def quantity(measurement: "Measurement") -> str:
