@@ -7,10 +7,10 @@ import torch
 from torch.nn import functional
 
 from jostle.grokking import RELEASED, Addition, Division, Permutations, initial_network, split
-from jostle.grokking.adamw import AdamW
 from jostle.grokking.gradients import loss_and_gradient
 from jostle.grokking.layout import Layout
 from jostle.grokking.passes import Pairs, cross_entropy_, logits_of, shares_of
+from jostle.training.stacked_adamw import StackedAdamW
 from tests.grokking import toys
 
 DESIGNS = pytest.mark.parametrize("name", list(toys.DESIGNS))
@@ -102,12 +102,12 @@ def test_adamw_is_that_of_torch():
     weights = torch.randn(2, 30, generator=generator, dtype=torch.float32)
     theirs = torch.nn.Parameter(weights.clone())
     settings = {"lr": design.lr, "weight_decay": design.weight_decay, "betas": design.betas, "eps": design.eps}
-    optimizer, mine = torch.optim.AdamW([theirs], foreach=False, **settings), AdamW.start(weights)
+    optimizer, mine = torch.optim.AdamW([theirs], foreach=False, **settings), StackedAdamW.start(weights)
     for _ in range(20):
         gradient = torch.randn(2, 30, generator=generator, dtype=torch.float32)
         theirs.grad = gradient.clone()
         optimizer.step()
-        mine.step(weights, gradient, design)
+        mine.step(weights, gradient, **settings)
         assert torch.equal(weights, theirs.detach())
 
 
@@ -117,9 +117,9 @@ def test_the_first_losses_are_those_stored_with_the_released_code():
     layout = Layout(task, RELEASED)
     rows = layout.stack([initial_network(task, RELEASED, 42)])
     pairs = Pairs.of(task, split(task, 0.3, 42)[0][None], RELEASED.heads)
-    gradient, optimizer, losses = torch.zeros_like(rows), AdamW.start(rows), []
+    gradient, optimizer, losses = torch.zeros_like(rows), StackedAdamW.start(rows), []
     for _ in range(5):
         losses.append(float(loss_and_gradient(rows, pairs, layout, RELEASED, gradient)))
-        optimizer.step(rows, gradient, RELEASED)
+        optimizer.step(rows, gradient, RELEASED.lr, RELEASED.weight_decay, RELEASED.betas, RELEASED.eps)
     means = [sum(losses[: count + 1]) / (count + 1) for count in range(5)]
     assert means == pytest.approx([4.739575, 4.735073, 4.730742, 4.726283, 4.721591], abs=2e-6)

@@ -8,9 +8,9 @@ from torch.nn import functional
 
 from jostle.errors import FailureError, UsageError
 from jostle.grokking import Addition, initial_network, split, train
-from jostle.grokking.adamw import AdamW
 from jostle.grokking.layout import Layout
 from jostle.grokking.training import kept_epochs
+from jostle.training.stacked_adamw import StackedAdamW
 from tests.grokking import toys
 
 TASK = "addition:modulus=5"
@@ -59,7 +59,7 @@ class Stop(BaseException):
 @pytest.mark.parametrize("stop_at", [1, 3, 5, 7, 10, 12])
 def test_a_run_that_was_stopped_ends_with_the_same_weights(stop_at, dtype, tmp_path, monkeypatch):
     whole = trained(tmp_path / "whole", dtype=dtype)
-    steps, step = [], AdamW.step
+    steps, step = [], StackedAdamW.step
 
     def stopping(self, *arguments):
         if len(steps) == stop_at:
@@ -67,7 +67,7 @@ def test_a_run_that_was_stopped_ends_with_the_same_weights(stop_at, dtype, tmp_p
         steps.append(1)
         step(self, *arguments)
 
-    monkeypatch.setattr(AdamW, "step", stopping)
+    monkeypatch.setattr(StackedAdamW, "step", stopping)
     if stop_at < EPOCHS:
         with pytest.raises(Stop):
             trained(tmp_path / "stopped", dtype=dtype)

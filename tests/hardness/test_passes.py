@@ -4,9 +4,9 @@ import pytest
 import torch
 
 from jostle.hardness import Design
-from jostle.hardness.adamw import AdamW
 from jostle.hardness.layout import Layout
 from jostle.hardness.passes import outputs
+from jostle.training.stacked_adamw import StackedAdamW
 
 DESIGN = Design(dim=12, depth=3, heads=3)
 
@@ -71,7 +71,7 @@ def test_adamw_is_that_of_torch_with_a_rate_for_each_network():
     optimizers = [
         torch.optim.AdamW([row], lr=float(rate), weight_decay=0.1) for row, rate in zip(theirs, rates, strict=True)
     ]
-    ours = AdamW.start(weights)
+    ours = StackedAdamW.start(weights)
     for _ in range(5):
         gradient = torch.randn(3, 50)
         ours.step(weights, gradient, rates, 0.1)

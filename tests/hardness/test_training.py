@@ -6,7 +6,7 @@ import torch
 
 from jostle.errors import FailureError, UsageError
 from jostle.hardness import Design, Plan, Task, known, tabulated, train
-from jostle.hardness.adamw import AdamW
+from jostle.training.stacked_adamw import StackedAdamW
 
 SMALL, SHORT = Design(dim=8), Plan(batch_size=64, lr=3e-3, steps=40, fit_loss=0.0)
 
@@ -112,14 +112,14 @@ def test_an_interrupted_training_goes_on_bit_for_bit(tmp_path, monkeypatch):
     class Stop(BaseException):
         pass
 
-    step = AdamW.step
+    step = StackedAdamW.step
 
     def stopping(self, *arguments):
         if self.steps == 13:
             raise Stop
         step(self, *arguments)
 
-    monkeypatch.setattr(AdamW, "step", stopping)
+    monkeypatch.setattr(StackedAdamW, "step", stopping)
     with pytest.raises(Stop):
         train(tasks, SMALL, plan, seeds=seeds, folder=tmp_path / "stopped", checkpoint_every=5)
     monkeypatch.undo()

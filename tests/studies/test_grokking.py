@@ -9,10 +9,10 @@ import torch
 from jostle import studies
 from jostle.errors import UsageError
 from jostle.grokking import Trajectory
-from jostle.grokking.adamw import AdamW
 from jostle.studies import Context, Records, Verdict, decide
 from jostle.studies.p2403_06925.grokking import PRINTED, Choices
 from jostle.studies.study import Cell
+from jostle.training.stacked_adamw import StackedAdamW
 
 NAME = "2403.06925/grokking"
 EPOCHS = np.array([0, 1, *range(100, 15_001, 100)])
@@ -141,14 +141,14 @@ def test_a_cell_that_was_stopped_ends_with_the_same_record(tmp_path, monkeypatch
     class Stop(BaseException):
         pass
 
-    step = AdamW.step
+    step = StackedAdamW.step
 
     def stopping(self, *arguments):
         if self.steps == 12:
             raise Stop
         step(self, *arguments)
 
-    monkeypatch.setattr(AdamW, "step", stopping)
+    monkeypatch.setattr(StackedAdamW, "step", stopping)
     with pytest.raises(Stop):
         study.measure(cell, settings, Context(tmp_path / "stopped", lambda state: None))
     monkeypatch.undo()

@@ -8,11 +8,11 @@ import torch
 from scipy import stats
 
 from jostle import studies
-from jostle.hardness.adamw import AdamW
 from jostle.studies import Context, Records, Verdict, decide
 from jostle.studies.p2402_09963 import figure_2, random_init
 from jostle.studies.p2402_09963.regression import least_squares, slope, times
 from jostle.studies.study import Cell
+from jostle.training.stacked_adamw import StackedAdamW
 
 FIGURE_1, FIGURE_2, FIGURE_4 = (f"2402.09963/figure-{number}" for number in (1, 2, 4))
 
@@ -231,7 +231,7 @@ def test_a_cell_that_was_stopped_ends_with_the_same_record(name, tmp_path, monke
     class Stop(BaseException):
         pass
 
-    step, taken = AdamW.step, []
+    step, taken = StackedAdamW.step, []
 
     def stopping(self, *arguments):
         taken.append(1)
@@ -239,7 +239,7 @@ def test_a_cell_that_was_stopped_ends_with_the_same_record(name, tmp_path, monke
             raise Stop
         step(self, *arguments)
 
-    monkeypatch.setattr(AdamW, "step", stopping)
+    monkeypatch.setattr(StackedAdamW, "step", stopping)
     with pytest.raises(Stop):
         study.measure(cell, settings, Context(tmp_path / "stopped", lambda state: None))
     monkeypatch.undo()

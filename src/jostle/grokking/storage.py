@@ -14,8 +14,8 @@ from torch import Tensor
 
 from jostle.errors import FailureError, UsageError
 from jostle.files import replacing
-from jostle.grokking.adamw import AdamW
 from jostle.training.recipe import check_same
+from jostle.training.stacked_adamw import StackedAdamW
 
 FORMAT = "jostle-grokking-1"
 STATE = "training.safetensors"
@@ -31,7 +31,7 @@ class State:
     """
 
     weights: Tensor
-    optimizer: AdamW
+    optimizer: StackedAdamW
 
     @property
     def epochs(self) -> int:
@@ -60,7 +60,7 @@ def load_state(folder: Path, settings: dict[str, Any]) -> State | None:
         about = json.loads(metadata["training"])
         # Cloned into memory of torch's own, arranged as it was: how numbers lie to a line of the cache rounds products.
         weights, mean, square = (tensors[name].clone() for name in ("weights", "mean", "square"))
-        state = State(weights, AdamW(mean, square, int(about["epochs"])))
+        state = State(weights, StackedAdamW(mean, square, int(about["epochs"])))
         stored = dict(about["settings"])
     except (KeyError, ValueError, TypeError) as error:
         raise UsageError(f"{path} is damaged ({error}); delete it to start again") from None

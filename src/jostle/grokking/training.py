@@ -15,7 +15,6 @@ from torch import Tensor
 from jostle import specs
 from jostle.errors import FailureError, UsageError
 from jostle.grokking import storage
-from jostle.grokking.adamw import AdamW
 from jostle.grokking.designs import NANDA, Design, chosen
 from jostle.grokking.gradients import loss_and_gradient
 from jostle.grokking.layout import Layout
@@ -25,6 +24,7 @@ from jostle.grokking.tasks import TASKS, Task, split
 from jostle.models.sizes import check_positive
 from jostle.progress import Progress, Reporter, reporter
 from jostle.progress import State as Shown
+from jostle.training.stacked_adamw import StackedAdamW
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,8 @@ def _go(run: Run, state: storage.State, settings: dict[str, Any], checkpoint_eve
     gradient, last, kept = torch.zeros_like(state.weights), run.epochs[-1], set(run.epochs)
     while state.epochs < last:
         loss = loss_and_gradient(state.weights, pairs, layout, run.design, gradient)
-        state.optimizer.step(state.weights, gradient, run.design)
+        design = run.design
+        state.optimizer.step(state.weights, gradient, design.lr, design.weight_decay, design.betas, design.eps)
         epoch = state.epochs
         if epoch in kept or epoch % checkpoint_every == 0:
             if not bool(torch.isfinite(state.weights).all()):
@@ -140,7 +141,7 @@ def _started(run: Run, settings: dict[str, Any], dtype: torch.dtype) -> storage.
         return found
     networks = [initial_network(run.task, run.design, seed) for seed in run.seeds]
     weights = Layout(run.task, run.design).stack(networks, dtype)
-    state = storage.State(weights, AdamW.start(weights))
+    state = storage.State(weights, StackedAdamW.start(weights))
     storage.save_weights(run.folder, 0, weights)
     storage.save_state(run.folder, state, settings)
     return state
@@ -176,4 +177,4 @@ def _moved(state: storage.State, device: str | torch.device) -> storage.State:
         tensors = [part.to(device) for part in (state.weights, state.optimizer.mean, state.optimizer.square)]
     except (RuntimeError, AssertionError) as error:
         raise UsageError(f"device={str(device)!r} cannot be used: {str(error).splitlines()[0]}") from None
-    return storage.State(tensors[0], AdamW(tensors[1], tensors[2], state.optimizer.steps))
+    return storage.State(tensors[0], StackedAdamW(tensors[1], tensors[2], state.optimizer.steps))

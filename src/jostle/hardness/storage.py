@@ -11,8 +11,8 @@ from torch import Tensor
 
 from jostle.errors import FailureError, UsageError
 from jostle.files import replacing
-from jostle.hardness.adamw import AdamW
 from jostle.training.recipe import check_same
+from jostle.training.stacked_adamw import StackedAdamW
 
 FORMAT = "jostle-hardness-1"
 
@@ -30,7 +30,7 @@ class State:
     """
 
     weights: Tensor
-    optimizer: AdamW
+    optimizer: StackedAdamW
     loss: Tensor
     fitted: Tensor
     stage: int = 0
@@ -63,7 +63,7 @@ def load_state(path: Path, settings: dict[str, Any]) -> State | None:
             tensors = {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118
             metadata = file.metadata() or {}
         about = json.loads(metadata["training"])
-        optimizer = AdamW(tensors["mean"], tensors["square"], int(about["steps"]))
+        optimizer = StackedAdamW(tensors["mean"], tensors["square"], int(about["steps"]))
         state = State(tensors["weights"], optimizer, tensors["loss"], tensors["fitted"], int(about["stage"]))
         stored = dict(about["settings"])
     except (SafetensorError, OSError, KeyError, ValueError, TypeError) as error:

@@ -11,7 +11,6 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from jostle.errors import FailureError, UsageError
-from jostle.hardness.adamw import AdamW
 from jostle.hardness.designs import Design, Plan
 from jostle.hardness.layout import Layout
 from jostle.hardness.passes import outputs
@@ -21,6 +20,7 @@ from jostle.models.bit_encoder import BitEncoder
 from jostle.models.sizes import check_positive
 from jostle.progress import Progress, reporter
 from jostle.progress import State as Shown
+from jostle.training.stacked_adamw import StackedAdamW
 
 STATE = "training.safetensors"
 _SMOOTHING = 0.95  # of the loss that says when a network has fitted
@@ -109,7 +109,7 @@ class _Training:
         weights = self._layout.stack([self._design.create(self._n, seed) for seed in self._seeds])
         count = len(self._seeds)
         nothing = torch.full((count,), torch.nan, dtype=torch.float64)
-        return State(weights, AdamW.start(weights), nothing, torch.full((count,), -1))
+        return State(weights, StackedAdamW.start(weights), nothing, torch.full((count,), -1))
 
     def is_over(self) -> bool:
         """Whether no step is left, or no network goes on."""

@@ -4,6 +4,6 @@
 ``Interval`` carries the ends together with the target and the method.
 """
 
-from jostle.intervals.interval import TARGETS, Interval, Target
+from jostle.intervals.interval import TARGETS, Interval, MeanWithInterval, Target
 
-__all__ = ["TARGETS", "Interval", "Target"]
+__all__ = ["TARGETS", "Interval", "MeanWithInterval", "Target"]

@@ -1,4 +1,4 @@
-"""An interval and what it claims."""
+"""An interval and what it claims; a mean with its interval."""
 
 import math
 from dataclasses import dataclass
@@ -49,3 +49,24 @@ class Interval:
         low = -math.inf if record["low"] is None else record["low"]
         high = math.inf if record["high"] is None else record["high"]
         return cls(low, high, record["level"], target, record["method"])
+
+
+@dataclass(frozen=True, eq=False)
+class MeanWithInterval:
+    """A mean over independent units and its interval; what the units are, a subclass says."""
+
+    value: float
+    interval: Interval
+
+    @property
+    def low(self) -> float:
+        """The lower end of the interval."""
+        return self.interval.low
+
+    @property
+    def high(self) -> float:
+        """The upper end of the interval."""
+        return self.interval.high
+
+    def __str__(self) -> str:
+        return f"{self.value:.4g}   [{self.low:.4g}, {self.high:.4g}]"

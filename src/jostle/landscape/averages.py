@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from jostle.intervals import Interval
+from jostle.intervals import Interval, MeanWithInterval
 from jostle.intervals.fixed import bounded_mean, histogram, student
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class MeanOverDraws:
+class MeanOverDraws(MeanWithInterval):
     """The mean of one number for each draw of the weights.
 
     Arguments:
@@ -23,22 +23,7 @@ class MeanOverDraws:
         per_draw: (draws,), the mean over the inputs for each draw.
     """
 
-    value: float
-    interval: Interval
     per_draw: Floats = field(repr=False)
-
-    @property
-    def low(self) -> float:
-        """The lower end of the interval."""
-        return self.interval.low
-
-    @property
-    def high(self) -> float:
-        """The upper end of the interval."""
-        return self.interval.high
-
-    def __str__(self) -> str:
-        return f"{self.value:.4g}   [{self.low:.4g}, {self.high:.4g}]"
 
     def to_dict(self) -> dict[str, Any]:
         """A plain dictionary, for JSON."""

@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 
 from jostle.estimates.estimate import Floats, plain
-from jostle.intervals import Interval
+from jostle.intervals import Interval, MeanWithInterval
 from jostle.intervals.fixed import bounded_mean, histogram, student
 
 
 @dataclass(frozen=True, eq=False)
-class MeanOverInputs:
+class MeanOverInputs(MeanWithInterval):
     """The mean of one number for each input.
 
     Arguments:
@@ -20,22 +20,7 @@ class MeanOverInputs:
         per_input: (N,), NaN where an input has no number.
     """
 
-    value: float
-    interval: Interval
     per_input: Floats = field(repr=False)
-
-    @property
-    def low(self) -> float:
-        """The lower end of the interval."""
-        return self.interval.low
-
-    @property
-    def high(self) -> float:
-        """The upper end of the interval."""
-        return self.interval.high
-
-    def __str__(self) -> str:
-        return f"{self.value:.4g} [{self.low:.4g}, {self.high:.4g}]"
 
     def to_dict(self) -> dict[str, Any]:
         """A plain dictionary, for JSON."""
