@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from jostle.errors import UsageError
-from jostle.intervals import Interval
+from jostle.intervals import Interval, MeanWithInterval
 from jostle.intervals.fixed import student
 from jostle.landscape.arguments import choice, coverage, whole
 from jostle.landscape.averages import Floats
@@ -24,7 +24,7 @@ _MASKS = ("attention_mask", "mask")
 
 
 @dataclass(frozen=True, eq=False)
-class Blowup:
+class Blowup(MeanWithInterval):
     """The blow-up of a network on some inputs.
 
     Arguments:
@@ -36,22 +36,10 @@ class Blowup:
         protocol: ``paper`` or ``released``.
     """
 
-    value: float
-    interval: Interval
     per_input: Floats = field(repr=False)
     per_norm: Floats = field(repr=False)
     norms: list[str]
     protocol: str
-
-    @property
-    def low(self) -> float:
-        """The lower end of the interval."""
-        return self.interval.low
-
-    @property
-    def high(self) -> float:
-        """The upper end of the interval."""
-        return self.interval.high
 
     @property
     def mean_square(self) -> float:

@@ -20,11 +20,11 @@ from jostle.probe.looking import Looking, Model, Numbers
 from jostle.probe.measures import Measure, chosen
 from jostle.probe.question import Question
 from jostle.probe.trackers import senders
-from jostle.probe.untouched import random_numbers
 from jostle.responses import Response
 from jostle.sampling import Plan
 from jostle.tokens import TokenView
 from jostle.training import Epoch
+from jostle.training.seeding import random_numbers
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

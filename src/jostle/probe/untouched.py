@@ -1,13 +1,13 @@
 """What keeps training as it was: everything a measurement could change is put back, whatever it does."""
 
 import contextlib
-import random
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
+
+from jostle.training.seeding import random_numbers
 
 Place = tuple[dict[str, Any], str]  # a module's table of parameters or buffers, and a name in it
 
@@ -39,27 +39,6 @@ def untouched(model: Callable[..., Any], seed: int, *, guards_parameters: bool) 
         stack.enter_context(_gradients([parameter for module in modules for parameter in module.parameters(False)]))
         stack.enter_context(_eval_mode(modules))
         yield
-
-
-@contextlib.contextmanager
-def random_numbers(seed: int) -> Iterator[None]:
-    """Inside, the global generators of torch, numpy and Python are functions of ``seed``; then they are as before."""
-    # Asking a CUDA device that nobody has used would set it up, and it has no state to lose.
-    devices = list(range(torch.cuda.device_count())) if torch.cuda.is_initialized() else []  # type: ignore[no-untyped-call]
-    of_python, of_numpy = random.getstate(), np.random.get_state()  # noqa: NPY002 - the global one is what others use
-    try:
-        with torch.random.fork_rng(devices=devices):
-            torch.default_generator.manual_seed(
-                seed % 2**63
-            )  # torch.manual_seed would reach devices that are not restored
-            for device in devices:
-                torch.cuda.default_generators[device].manual_seed(seed % 2**63)
-            np.random.seed(seed % 2**32)  # noqa: NPY002
-            random.seed(seed)
-            yield
-    finally:
-        np.random.set_state(of_numpy)  # noqa: NPY002
-        random.setstate(of_python)
 
 
 @contextlib.contextmanager

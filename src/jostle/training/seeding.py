@@ -1,9 +1,11 @@
-"""Randomness of training: the order of the examples and dropout, as functions of the seed and the epoch."""
+"""Randomness of training: order of the examples and dropout, as functions of seed and epoch; global generators, lent."""
 
 import contextlib
 import hashlib
+import random
 from collections.abc import Iterator
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -42,6 +44,27 @@ def own_randomness(purpose: str, seed: int, epoch: int, device: torch.device) ->
             with torch.cuda.device(device):
                 torch.cuda.manual_seed(_derive(purpose, seed, epoch))
         yield
+
+
+@contextlib.contextmanager
+def random_numbers(seed: int) -> Iterator[None]:
+    """Inside, the global generators of torch, numpy and Python are functions of ``seed``; then they are as before."""
+    # Asking a CUDA device that nobody has used would set it up, and it has no state to lose.
+    devices = list(range(torch.cuda.device_count())) if torch.cuda.is_initialized() else []  # type: ignore[no-untyped-call]
+    of_python, of_numpy = random.getstate(), np.random.get_state()  # noqa: NPY002 - the global one is what others use
+    try:
+        with torch.random.fork_rng(devices=devices):
+            torch.default_generator.manual_seed(
+                seed % 2**63
+            )  # torch.manual_seed would reach devices that are not restored
+            for device in devices:
+                torch.cuda.default_generators[device].manual_seed(seed % 2**63)
+            np.random.seed(seed % 2**32)  # noqa: NPY002
+            random.seed(seed)
+            yield
+    finally:
+        np.random.set_state(of_numpy)  # noqa: NPY002
+        random.setstate(of_python)
 
 
 def _derive(purpose: str, seed: int, epoch: int) -> int:

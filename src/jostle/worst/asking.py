@@ -1,15 +1,14 @@
 """A model asked with gradients: only those of the moved token, and nothing of the model is touched."""
 
 import contextlib
-import random
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
 from jostle.tokens import Batch, Edit, TokenFunction
+from jostle.training.seeding import random_numbers
 
 _BACKWARD = 2  # passes that a backward pass counts as
 
@@ -36,7 +35,7 @@ class GradientFunction(TokenFunction):
                 module.training = False  # not .eval(), which a module may override to keep a part in train mode
             for parameter in wanting:
                 parameter.requires_grad = False
-            with _own_random_numbers(seed), torch.inference_mode(mode=False), torch.no_grad():
+            with random_numbers(seed), torch.inference_mode(mode=False), torch.no_grad():
                 yield
         finally:
             for module, mode in zip(modules, modes, strict=True):
@@ -60,19 +59,3 @@ class GradientFunction(TokenFunction):
         self.passes += _BACKWARD * len(moved)
         (gradient,) = torch.autograd.grad(height.sum(), moved)
         return gradient
-
-
-@contextlib.contextmanager
-def _own_random_numbers(seed: int) -> Iterator[None]:
-    """Inside, the global generators of torch, numpy and Python are functions of ``seed``; then they are as before."""
-    devices = list(range(torch.cuda.device_count())) if torch.cuda.is_initialized() else []  # type: ignore[no-untyped-call]
-    of_python, of_numpy = random.getstate(), np.random.get_state()  # noqa: NPY002 - the global one is what others use
-    try:
-        with torch.random.fork_rng(devices=devices):
-            torch.default_generator.manual_seed(seed % 2**63)
-            np.random.seed(seed % 2**32)  # noqa: NPY002
-            random.seed(seed)
-            yield
-    finally:
-        np.random.set_state(of_numpy)  # noqa: NPY002
-        random.setstate(of_python)
