@@ -1,4 +1,4 @@
-"""Randomness of training: order of the examples and dropout, as functions of seed and epoch; global generators, lent."""
+"""Randomness of training: order of examples and dropout, as functions of seed and epoch; global generators, lent."""
 
 import contextlib
 import hashlib
