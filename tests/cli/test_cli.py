@@ -203,6 +203,7 @@ def test_list_names_everything(capsys):
         (("measure", *basic(), "--half-width", "-1"), "half_width=-1.0 of Until must be"),
         (("measure", *basic(), "--half-width", "x"), "half-width"),
         (("measure", *basic(), "--half-width", "0.1", "--draws", "3"), "give only one of --half-width, --draws"),
+        (("measure", *basic(), "--max-passes", "9", "--draws", "3"), "give only one of --draws, --max-passes"),
         (("measure", *basic(), "--weights", "w.safetensors"), "is not an nn.Module"),
         (("measure", *basic(), "--output", "."), "is a directory"),
         (("measure", *basic(), "--limit", "0"), "--limit 0"),

@@ -15,6 +15,8 @@ from jostle.files import check_writable
 if TYPE_CHECKING:
     from jostle.cli.task import Task
 
+_MOST_PASSES = 1_000_000
+
 
 def measure(
     *,
@@ -123,12 +125,17 @@ def _plan(options: Options) -> str:
     if len(given) > 1:
         raise UsageError(f"give only one of {', '.join(given)}: they are different rules for when to stop")
     if options.draws is not None:
+        if options.max_passes is not None:
+            raise UsageError(
+                "give only one of --draws, --max-passes: --draws tries every token, however many there are"
+            )
         return f"grid:draws={options.draws}"
     half_width, relative = options.half_width, options.relative
     if half_width is None and relative is None:
         half_width, relative = (0.01, None) if options.response.startswith("flip") else (None, 0.05)
     rule = f"relative={relative}" if half_width is None else f"half_width={half_width}"
-    return f"until:{rule},max_passes={options.max_passes}"
+    most = _MOST_PASSES if options.max_passes is None else options.max_passes
+    return f"until:{rule},max_passes={most}"
 
 
 def _choices(options: Options) -> dict[str, Any]:

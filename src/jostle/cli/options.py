@@ -54,6 +54,8 @@ EXAMPLES_HELP = "How many texts the page shows."
 EXAMPLE_DRAWS_HELP = "How often each token of these texts is jostled."
 JSON_HELP = "Print the result as JSON and nothing else."
 
+PASSES_HELP = "Never ask a model about more inputs. By default 1,000,000; --draws needs as many as it needs."
+
 
 @Parameter(name="*")
 @dataclass(frozen=True)
@@ -76,9 +78,7 @@ class Options:
     half_width: Annotated[float | None, Parameter(group=PRECISION, help=HALF_WIDTH_HELP)] = None
     relative: Annotated[float | None, Parameter(group=PRECISION, help=RELATIVE_HELP)] = None
     draws: Annotated[int | None, Parameter(converter=whole, group=PRECISION, help=DRAWS_HELP)] = None
-    max_passes: Annotated[
-        int, Parameter(converter=whole, group=PRECISION, help="Never ask a model about more inputs.")
-    ] = 1_000_000
+    max_passes: Annotated[int | None, Parameter(converter=whole, group=PRECISION, help=PASSES_HELP)] = None
     target: Annotated[str, Parameter(group=PRECISION, help=TARGET_HELP)] = "dataset"
     average: Annotated[Literal["macro", "micro"], Parameter(group=PRECISION, help=AVERAGE_HELP)] = "macro"
     level: Annotated[float, Parameter(group=PRECISION, help="Coverage of the intervals.")] = 0.95

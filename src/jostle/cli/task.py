@@ -77,7 +77,8 @@ def page(task: Task, result: Measurement | Comparison, options: Options, specs: 
             task.texts, task.models, task.look, options.examples, options.example_draws
         )
         shares = task.look.accuracies()
-        columns = {"accuracy": {name: percent(share) for name, share in shares.items()}} if shares else {}
+        looked_at = "" if task.look.labels is None else f"accuracy on the first {len(task.look.labels):,} texts"
+        columns = {looked_at: {name: percent(share) for name, share in shares.items()}} if shares else {}
     models = {f"model {name}" if name != spec else "model": spec for name, spec in specs.items()}
     return measured_page(
         result,
