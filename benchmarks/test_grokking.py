@@ -16,10 +16,10 @@ from torch.nn import functional
 
 from benchmarks.records import record
 from jostle.grokking import DESIGNS, Addition, initial_network, split
-from jostle.grokking.adamw import AdamW
 from jostle.grokking.gradients import loss_and_gradient
 from jostle.grokking.layout import Layout
 from jostle.grokking.passes import Pairs
+from jostle.training.stacked_adamw import StackedAdamW
 
 TASK, SEEDS, ROUNDS = Addition(modulus=113), (42, 43, 44), 7
 
@@ -38,7 +38,11 @@ def test_several_networks_against_a_plain_loop(name: str) -> None:
     layout = Layout(TASK, design)
     weights = layout.stack([initial_network(TASK, design, seed) for seed in SEEDS])
     trained = torch.stack([split(TASK, design.train_fraction, seed)[0].sort().values for seed in SEEDS])
-    pairs, gradient, mine = Pairs.of(TASK, trained, design.heads), torch.zeros_like(weights), AdamW.start(weights)
+    pairs, gradient, mine = (
+        Pairs.of(TASK, trained, design.heads),
+        torch.zeros_like(weights),
+        StackedAdamW.start(weights),
+    )
 
     network = initial_network(TASK, design, SEEDS[0])
     inputs, labels = TASK.pairs()[trained[0]], TASK.answers()[trained[0]]
@@ -48,7 +52,7 @@ def test_several_networks_against_a_plain_loop(name: str) -> None:
 
     def together() -> None:
         losses[0].append(float(loss_and_gradient(weights, pairs, layout, design, gradient)[0]))
-        mine.step(weights, gradient, design)
+        mine.step(weights, gradient, **settings)
 
     def plain() -> None:
         optimizer.zero_grad()
