@@ -53,7 +53,7 @@ class Figure23(TrainingStudy):
         text.SMALL_SCALE,
         *text.DIFFERENCES,
         "Small scale: LSTMs of 8 and 12 layers have a third of the learning rate; at the full one they do not learn. "
-        "Those of 12 layers do not begin to at either, and are given up after 15 epochs: nothing is said of them.",
+        "Those of 12 layers have learnt little or nothing after 15 epochs and are given up: nothing is said of them.",
     )
 
     def expectations(self, records: Records[Training]) -> list[Expectation]:
