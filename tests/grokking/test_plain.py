@@ -88,7 +88,7 @@ def test_logits_by_hand(name):
         (lambda: Design(betas=(0.9, 1.0)), "betas=.* must be two numbers from 0 to below 1"),
         (lambda: Design(hidden=0), "hidden must be a whole number"),
         (lambda: chosen("nandda"), "unknown design 'nandda'; did you mean nanda"),
-        (lambda: chosen(3), "design=3 must be a Design or one of nanda, released"),
+        (lambda: chosen(3), "design=3 must be a Design or one of mlp, nanda, released"),
     ],
 )
 def test_wrong_use_is_one_clear_line(make, message):

@@ -7,7 +7,7 @@ from safetensors.torch import load_file, save_file
 from torch.nn import functional
 
 from jostle.errors import FailureError, UsageError
-from jostle.grokking import Addition, initial_network, split, train
+from jostle.grokking import Addition, follow, initial_network, so_far, split, train
 from jostle.grokking.layout import Layout
 from jostle.grokking.training import kept_epochs
 from jostle.training.stacked_adamw import StackedAdamW
@@ -158,3 +158,45 @@ def test_a_folder_of_another_run_is_refused(tmp_path):
     save_file({"weights": torch.zeros(1)}, state, metadata={"format": "jostle-grokking-1", "training": "{}"})
     with pytest.raises(UsageError, match="is damaged"):
         trained(tmp_path, epochs=4)
+
+
+@pytest.mark.parametrize("biases", [False, True])
+def test_without_attention_queries_and_keys_stay_at_zero_and_shares_equal(biases):
+    design = dataclasses.replace(toys.DESIGNS["mlp"], biases=biases)
+    run = train(TASK, design, seeds=(3,), epochs=EPOCHS, dtype=torch.float64)
+    network, first = run.network(3), run.network(3, 0)
+    assert not network.attention.in_proj_weight[: 2 * design.dim].any()
+    assert not torch.equal(network.attention.in_proj_weight, first.attention.in_proj_weight)
+    pairs = Addition(5).pairs()
+    mean = network.embed(pairs).mean(dim=1)
+    value = network.attention.in_proj_weight[2 * design.dim :]
+    mixed = network.attention.out_proj(
+        mean @ value.T + (network.attention.in_proj_bias[2 * design.dim :] if biases else 0)
+    )
+    mixed = mixed + network.embed(pairs)[:, -1]
+    expected = network.unembedding(network.outer(torch.relu(network.inner(mixed))) + mixed)
+    assert torch.allclose(network(pairs), expected, atol=1e-12)
+
+
+def test_a_run_can_be_looked_at_while_it_goes_on(tmp_path, monkeypatch):
+    whole = trained(tmp_path / "whole")
+    seen, step = [], StackedAdamW.step
+
+    def looking(self, *arguments):
+        step(self, *arguments)
+        if self.steps == 8:
+            seen.append(so_far(tmp_path / "watched"))
+
+    monkeypatch.setattr(StackedAdamW, "step", looking)
+    trained(tmp_path / "watched")
+    [run] = seen
+    assert run.epochs == (0, 1, 2, 3, 6)
+    assert (run.task, run.design, run.seeds) == (whole.task, whole.design, whole.seeds)
+    for mine, theirs in zip(follow(run), follow(whole), strict=True):
+        assert mine.curve("test_loss") == theirs.curve("test_loss")[:5]
+    assert so_far(tmp_path / "watched").epochs == whole.epochs
+
+
+def test_a_folder_without_training_is_one_line(tmp_path):
+    with pytest.raises(UsageError, match="there is no training in"):
+        so_far(tmp_path)

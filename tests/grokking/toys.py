@@ -4,7 +4,7 @@ import dataclasses
 
 import torch
 
-from jostle.grokking import NANDA, RELEASED, Addition
+from jostle.grokking import MLP, NANDA, RELEASED, Addition
 from jostle.grokking.layout import Layout
 from jostle.grokking.plain import initial_network
 from jostle.grokking.tables import tables
@@ -13,6 +13,7 @@ SMALL = {"dim": 8, "heads": 2, "hidden": 12}
 DESIGNS = {
     "nanda": dataclasses.replace(NANDA, **SMALL),
     "released": dataclasses.replace(RELEASED, **SMALL),
+    "mlp": dataclasses.replace(MLP, **SMALL),
 }
 TASK = Addition(modulus=5)
 SEEDS = (3, 4, 5)

@@ -1,4 +1,4 @@
-"""The two networks of the field and how they are trained: sizes, wiring, first weights and AdamW."""
+"""The two networks of the field, one without attention, and how they are trained: sizes, wiring, weights, AdamW."""
 
 from dataclasses import dataclass
 
@@ -24,6 +24,9 @@ class Design:
         hidden: neurons between ``inner`` and ``outer``, whose biases both papers have.
         residual: whether the stream goes past attention and neurons.
         biases: whether attention and unembedding have them too.
+        attends: without it queries and keys start at 0, where their gradients are exactly 0 too, so that they stay
+            there: a, b and "=" always get a third of the attention each, and what is left is an MLP that reads the
+            mean of their embeddings.
         initial: first weights. ``scaled``: N(0, 1 / dim), for the unembedding N(0, 1 / tokens), biases 0. ``torch``:
             what torch's layers start with, in the order embedding, attention, inner, outer, unembedding; positions 0.
         lr, weight_decay, betas, eps: of AdamW, on all weights.
@@ -35,6 +38,7 @@ class Design:
     hidden: int = 512
     residual: bool = True
     biases: bool = False
+    attends: bool = True
     initial: str = "scaled"
     lr: float = 1e-3
     weight_decay: float = 1.0
@@ -61,6 +65,9 @@ NANDA = DESIGNS.register("nanda")(Design())
 # The code released with paper 1 (2403.06925), which its figures come from. The paper names Nanda et al. as its model;
 # the code has no residual stream, torch's first weights and torch's betas.
 RELEASED = DESIGNS.register("released")(Design(residual=False, biases=True, initial="torch", betas=(0.9, 0.999)))
+
+# Beyond both: is it attention that groks?
+MLP = DESIGNS.register("mlp")(Design(attends=False))
 
 
 def chosen(design: Design | str) -> Design:

@@ -59,12 +59,16 @@ def initial_network(task: Task, design: Design, seed: int) -> PlainNetwork:
     With ``initial="torch"`` a seed gives the weights that ``torch.manual_seed(seed)`` gives to the code released with
     paper 1: its shuffling of the data draws from numpy and not from torch, so the embedding comes first. Inside
     ``nn.MultiheadAttention`` the output projection is drawn (and its bias then set to 0) before query, key and value.
+    Weights that a design does without are drawn too, and then set to 0.
     """
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)
         network = PlainNetwork(task.numbers, design)
         if design.initial == "scaled":
             _scale(network, design)
+        if not design.attends:
+            with torch.no_grad():
+                network.attention.in_proj_weight[: 2 * design.dim] = 0  # queries and keys
     return network
 
 

@@ -51,21 +51,22 @@ def load_state(folder: Path, settings: dict[str, Any]) -> State | None:
     path = folder / STATE
     if not path.exists():
         return None
-    tensors, metadata = _read(path)
-    if metadata.get("format") != FORMAT:
-        raise UsageError(
-            f"{path} has format {metadata.get('format')!r}, this version reads {FORMAT!r}; delete it to start again"
-        )
-    try:
-        about = json.loads(metadata["training"])
-        # Cloned into memory of torch's own, arranged as it was: how numbers lie to a line of the cache rounds products.
-        weights, mean, square = (tensors[name].clone() for name in ("weights", "mean", "square"))
-        state = State(weights, StackedAdamW(mean, square, int(about["epochs"])))
-        stored = dict(about["settings"])
-    except (KeyError, ValueError, TypeError) as error:
-        raise UsageError(f"{path} is damaged ({error}); delete it to start again") from None
+    state, stored = _state(path)
     check_same(stored, settings, path)
     return state
+
+
+def load_settings(folder: Path) -> dict[str, Any]:
+    """The settings of the training in ``folder``."""
+    path = folder / STATE
+    if not path.exists():
+        raise UsageError(f"there is no training in {folder}: {STATE} is missing")
+    return _state(path)[1]
+
+
+def kept(folder: Path) -> tuple[int, ...]:
+    """The epochs of which ``folder`` has the weights, in order."""
+    return tuple(sorted(int(path.stem.removeprefix("weights-")) for path in folder.glob("weights-*.safetensors")))
 
 
 def save_weights(folder: Path, epoch: int, weights: Tensor) -> None:
@@ -83,6 +84,21 @@ def load_weights(folder: Path, epoch: int) -> Tensor:
 
 def _snapshot(folder: Path, epoch: int) -> Path:
     return folder / f"weights-{epoch:06d}.safetensors"
+
+
+def _state(path: Path) -> tuple[State, dict[str, Any]]:
+    tensors, metadata = _read(path)
+    if metadata.get("format") != FORMAT:
+        raise UsageError(
+            f"{path} has format {metadata.get('format')!r}, this version reads {FORMAT!r}; delete it to start again"
+        )
+    try:
+        about = json.loads(metadata["training"])
+        # Cloned into memory of torch's own, arranged as it was: how numbers lie to a line of the cache rounds products.
+        weights, mean, square = (tensors[name].clone() for name in ("weights", "mean", "square"))
+        return State(weights, StackedAdamW(mean, square, int(about["epochs"]))), dict(about["settings"])
+    except (KeyError, ValueError, TypeError) as error:
+        raise UsageError(f"{path} is damaged ({error}); delete it to start again") from None
 
 
 def _write(path: Path, tensors: dict[str, Tensor], metadata: dict[str, str]) -> None:

@@ -1,11 +1,12 @@
 """Several networks trained at once on one task, each on pairs of its own, with their weights kept along the way."""
 
 import contextlib
+import dataclasses
 import shutil
 import tempfile
 import weakref
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -81,7 +82,7 @@ def train(
 
     Arguments:
         task: e.g. ``"addition:modulus=113"``, ``"subtraction"``, ``"division"``, ``"permutations:degree=5"``.
-        design: ``"nanda"``, ``"released"`` or a ``Design``.
+        design: ``"nanda"``, ``"released"``, ``"mlp"`` or a ``Design``.
         seeds: of first weights and of the split into pairs that are trained on and pairs that are not.
         epochs: steps on the full batch; may be raised later.
         every: epochs between the weights that are kept; also those of epochs 0, 1, 2, 5, 10, 20, 50, ... below it, and
@@ -104,13 +105,31 @@ def train(
     if folder is None:
         weakref.finalize(run, shutil.rmtree, place, ignore_errors=True)
     settings = {"task": task.describe(), "seeds": list(seeds), "every": every, "dtype": str(dtype)}
-    settings |= {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(design).items()}
+    settings |= {
+        name: list(value) if isinstance(value, tuple) else value for name, value in dataclasses.asdict(design).items()
+    }
     state = _started(run, settings, dtype)
     if state.epochs > epochs:
         raise UsageError(f"epochs={epochs}: training in {place} is already at epoch {state.epochs}; give at least that")
     with contextlib.closing(reporter(progress, f"train {task.describe()}")) as report:
         _go(run, _moved(state, device), settings, checkpoint_every, report)
     return run
+
+
+def so_far(folder: str | Path) -> Run:
+    """What a training with this ``folder`` has come to, from any process, while it goes on or after it.
+
+    Nothing is written. ``follow`` measures it; key frequencies are then those of the last epoch there is.
+
+    Raises:
+        UsageError: no training is there, or it cannot be read.
+    """
+    place = Path(folder)
+    settings = storage.load_settings(place)
+    fields: dict[str, Any] = {each.name: settings[each.name] for each in dataclasses.fields(Design)}
+    design = Design(**fields | {"betas": tuple(settings["betas"])})
+    task = specs.build(TASKS, settings["task"], "task", Task)
+    return Run(task, design, tuple(settings["seeds"]), storage.kept(place), place)
 
 
 def _go(run: Run, state: storage.State, settings: dict[str, Any], checkpoint_every: int, report: Reporter) -> None:
