@@ -9,7 +9,7 @@ import torch
 
 import jostle
 from jostle import progress
-from jostle.progress import State, reporter
+from jostle.progress import Remaining, State, reporter
 
 STATES = [State(0.25, 1000, "0.1 ± 0.05"), State(0.5, 2000, "0.2 ± 0.02"), State(1.0, 1234567, "0.3 ± 0.01")]
 
@@ -54,7 +54,7 @@ def test_a_log_gets_whole_lines(capsys, clock):
     assert out == ""
     assert [line.split() for line in err.splitlines()] == [
         ["vit:", "25%", "0.1", "±", "0.05", "1,000", "passes"],
-        ["vit:", "50%", "0.2", "±", "0.02", "2,000", "passes"],
+        ["vit:", "50%", "0.2", "±", "0.02", "2,000", "passes"],  # 2.5 s are too few to say what is left
         ["vit:", "100%", "0.3", "±", "0.01", "1,234,567", "passes"],
     ]
 
@@ -66,6 +66,53 @@ def test_a_log_gets_one_line_in_two_seconds_at_most(capsys, clock):
         clock[0] += 0.125
     lines = capsys.readouterr().err.splitlines()
     assert [re.search(r"step (\d+)  \d+ examples", line).group(1) for line in lines] == ["16", "32", "48"]
+
+
+def left(clock, *states):
+    """What is said at each of (seconds since the beginning, share)."""
+    remaining, began, said = Remaining(), clock[0], []
+    for seconds, share in states:
+        clock[0] = began + seconds
+        said.append(remaining(share))
+    return said
+
+
+def test_a_steady_pace_is_told_exactly(clock):
+    steps = [(10 * step, step / 100) for step in range(101)]
+    said = left(clock, *steps)
+    assert said[0] == said[100] == ""
+    assert [said[step] for step in (10, 50, 88, 95)] == [
+        f"about {each} left" for each in ("15 min", "8 min", "2 min", "50 s")
+    ]
+
+
+def test_what_an_interrupted_run_had_done_took_no_time(clock):
+    assert left(clock, (0, 0.6), (20, 0.7)) == ["", "about 60 s left"]
+
+
+def test_a_change_of_pace_is_noticed(clock):
+    slow = [(100 * step, step / 20) for step in range(11)]  # half of it in 1000 s
+    fast = [(1000 + 10 * step, 0.5 + step / 20) for step in range(1, 10)]  # the rest in 100 s
+    assert left(clock, *slow, *fast)[-1] == "about 19 s left"  # 58 s from the mean pace
+
+
+def test_a_share_that_stands_still_makes_the_time_longer(clock):
+    assert left(clock, (0, 0.0), (100, 0.5), (300, 0.5)) == ["", "about 2 min left", "about 5 min left"]
+
+
+def test_nothing_is_said_before_it_is_known(clock):
+    assert left(clock, (0, 0.0), (2.9, 0.5), (2.95, 0.6)) == ["", "", ""]
+    assert left(clock, (0, 0.0), (100, 0.005)) == ["", ""]
+
+
+def test_logs_and_bars_say_what_is_left(monkeypatch, capsys, clock):
+    for make in (lambda: None, lambda: pretend_terminal(monkeypatch)):
+        terminal, report = make(), reporter(True, "vit")
+        for share in (0.0, 0.5, 0.6):
+            report(State(share, 10, "0.1"))
+            clock[0] += 300
+        report.close()
+        assert "about 7 min left" in (terminal.getvalue() if terminal else capsys.readouterr().err)
 
 
 def test_a_terminal_gets_a_bar_that_disappears(monkeypatch, capsys):

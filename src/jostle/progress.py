@@ -1,4 +1,4 @@
-"""What a person sees while a measurement runs: a bar on a terminal, plain lines elsewhere."""
+"""What a person sees while something long runs: a bar on a terminal, plain lines elsewhere, the time that is left."""
 
 import sys
 import time
@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 _SECONDS_BETWEEN_LINES = 2.0
+_SECONDS_UNTIL_KNOWN = 3.0  # before that, nothing is said of the time that is left
+_SHARE_UNTIL_KNOWN = 0.01
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,54 @@ def reporter(progress: Progress, label: str) -> Reporter:
     return _Bar(label) if sys.stderr.isatty() else _Lines(label)
 
 
+class Remaining:
+    """How long the rest will take, if it goes on as it went lately.
+
+        seconds left = (1 - share now) * (time now - time halfway) / (share now - share halfway)
+
+    where halfway is the moment at which half of what was done since the first state was done: a slow beginning is
+    forgotten, a change of pace is noticed, and what an earlier, interrupted run had done does not count. Parts that are
+    counted alike but take different times make it wrong; it says "about".
+
+    >>> times = iter([0.0, 60.0, 120.0])
+    >>> remaining = Remaining(clock=lambda: next(times))
+    >>> [remaining(share) for share in (0.5, 0.6, 0.7)]  # half of it was there before
+    ['', 'about 4 min left', 'about 3 min left']
+
+    Arguments:
+        clock: the time in seconds; by default that of the machine.
+    """
+
+    def __init__(self, clock: Callable[[], float] | None = None) -> None:
+        self._clock = clock or time.monotonic
+        self._seen: list[tuple[float, float]] = []  # (time, share), both growing
+
+    def __call__(self, share: float) -> str:
+        """The time left once ``share`` of all is done, in words; empty as long as it is not known."""
+        now = self._clock()
+        if not self._seen or share > self._seen[-1][1]:
+            self._seen.append((now, share))
+        began, first = self._seen[0]
+        if now - began < _SECONDS_UNTIL_KNOWN or share - first < _SHARE_UNTIL_KNOWN or share >= 1:
+            return ""
+        then, before = [each for each in self._seen if each[1] <= (first + share) / 2][-1]
+        return f"about {in_words((1 - share) * (now - then) / (share - before))} left"
+
+
+def in_words(seconds: float) -> str:
+    """A duration to about a tenth.
+
+    >>> [in_words(seconds) for seconds in (0.4, 8, 47, 100, 1234, 9999, 200_000)]
+    ['1 s', '8 s', '47 s', '2 min', '21 min', '2.8 h', '56 h']
+    """
+    if seconds < 90:
+        return f"{max(1, round(seconds))} s"
+    if seconds < 90 * 60:
+        return f"{round(seconds / 60)} min"
+    hours = seconds / 3600
+    return f"{hours:.1f} h" if hours < 10 else f"{round(hours)} h"
+
+
 class _Function:
     def __init__(self, function: Callable[[State], None]) -> None:
         self._function = function
@@ -62,21 +112,21 @@ class _Lines:
     """One line every few seconds, for logs."""
 
     def __init__(self, label: str) -> None:
-        self._label, self._last = label, time.monotonic()
+        self._label, self._last, self._remaining = label, time.monotonic(), Remaining()
 
     def __call__(self, state: State) -> None:
-        now = time.monotonic()
+        now, left = time.monotonic(), self._remaining(state.share)
         if now - self._last >= _SECONDS_BETWEEN_LINES:
             self._last = now
-            line = f"{self._label}: {state.share:4.0%}  {state.summary}  {state.passes:,} {state.unit}"
-            print(line, file=sys.stderr, flush=True)  # noqa: T201
+            line = f"{self._label}: {state.share:4.0%}  {state.summary}  {state.passes:,} {state.unit}  {left}"
+            print(line.rstrip(), file=sys.stderr, flush=True)  # noqa: T201
 
     def close(self) -> None:
         pass
 
 
 class _Bar:
-    """A bar with the estimate, its half-width and the passes so far."""
+    """A bar with the estimate, its half-width, the passes so far, and the time that was taken and is left."""
 
     def __init__(self, label: str) -> None:
         import rich.console
@@ -88,15 +138,18 @@ class _Bar:
             "{task.fields[summary]}",
             "[dim]{task.fields[passes]}",
             rich.progress.TimeElapsedColumn(),
+            "[dim]{task.fields[left]}",
         ]
         console = rich.console.Console(stderr=True)
         self._progress = rich.progress.Progress(*columns, console=console, transient=True)
-        self._task = self._progress.add_task(label, total=1.0, summary="", passes="")
+        self._task = self._progress.add_task(label, total=1.0, summary="", passes="", left="")
+        self._remaining = Remaining()
         self._progress.start()
 
     def __call__(self, state: State) -> None:
         passes = f"{state.passes:,} {state.unit}"
-        self._progress.update(self._task, completed=state.share, summary=state.summary, passes=passes)
+        left = self._remaining(state.share)
+        self._progress.update(self._task, completed=state.share, summary=state.summary, passes=passes, left=left)
 
     def close(self) -> None:
         self._progress.stop()
