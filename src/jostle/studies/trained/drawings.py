@@ -22,7 +22,7 @@ def over_training(records: Records[Training]) -> Drawing:
             x_label="epochs of training",
             y_label="sensitivity",
         ),
-        f"Sensitivity to noise of std {records.settings.std:.3g} in one patch over training, from the first epoch on: "
+        f"Sensitivity to noise of std {records.settings.std:.3g} in one token over training, from the first epoch on: "
         f"the mean and the range over seeds. {_LAST_POINT}",
         "Curves of sensitivity over epochs, one for each network.",
     )
@@ -76,7 +76,7 @@ def against_accuracy(records: Records[Training]) -> Drawing:
             y_label="sensitivity",
             log_x=True,
         ),
-        "The same where a share of the training images was first left wrong, and at the end: the mean and the range "
+        "The same where a share of the training examples was first left wrong, and at the end: the mean and the range "
         "over seeds, where all of them got there. Training goes from right to left.",
         "Curves of sensitivity against training error, one for each network.",
     )
