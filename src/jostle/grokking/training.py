@@ -126,7 +126,8 @@ def so_far(folder: str | Path) -> Run:
     """
     place = Path(folder)
     settings = storage.load_settings(place)
-    fields: dict[str, Any] = {each.name: settings[each.name] for each in dataclasses.fields(Design)}
+    named = [each.name for each in dataclasses.fields(Design)]
+    fields: dict[str, Any] = {name: value for name, value in settings.items() if name in named}
     design = Design(**fields | {"betas": tuple(settings["betas"])})
     task = specs.build(TASKS, settings["task"], "task", Task)
     return Run(task, design, tuple(settings["seeds"]), storage.kept(place), place)
