@@ -20,7 +20,6 @@ _HOMES = {
         "Measurement",
         "Profile",
         "compare",
-        "load",
         "measure",
     ],
     "jostle.intervals": ["Interval"],
@@ -30,7 +29,7 @@ _HOMES = {
     "jostle.sampling": ["Grid", "Until"],
     "jostle.studies": ["run"],
     "jostle.tokens": ["Coordinates", "Embeddings", "Patches", "Rows", "Whole", "Words"],
-    "jostle.worst": ["WorstCase", "worst_case"],
+    "jostle.worst": ["WorstCase", "load", "worst_case"],
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 _PACKAGES = [
@@ -109,7 +108,6 @@ if TYPE_CHECKING:
     from jostle.estimates import Measurement as Measurement
     from jostle.estimates import Profile as Profile
     from jostle.estimates import compare as compare
-    from jostle.estimates import load as load
     from jostle.estimates import measure as measure
     from jostle.intervals import Interval as Interval
     from jostle.lowering import NoiseAugmentation as NoiseAugmentation
@@ -131,4 +129,5 @@ if TYPE_CHECKING:
     from jostle.tokens import Whole as Whole
     from jostle.tokens import Words as Words
     from jostle.worst import WorstCase as WorstCase
+    from jostle.worst import load as load
     from jostle.worst import worst_case as worst_case

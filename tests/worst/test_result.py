@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+import jostle
 from jostle.errors import UsageError
 from jostle.worst import WorstCase, worst_case
 from jostle.worst.averages import mean_over_inputs
@@ -37,6 +38,39 @@ def test_positions_that_were_not_searched_and_other_responses_survive_a_file(tmp
     assert np.array_equal(again.values, found.values, equal_nan=True)
     assert again.margins is None
     assert again.predictions is None
+
+
+def test_jostle_load_knows_a_worst_case_from_a_measurement(flips, tmp_path):
+    flips.save(tmp_path / "worst.json")
+    again = jostle.load(tmp_path / "worst.json")
+    assert isinstance(again, WorstCase)
+    assert str(again) == str(flips)
+    inputs = torch.randn(4, 3, generator=torch.Generator().manual_seed(0))
+    measured = jostle.measure(
+        lambda x: x.sum(dim=1), inputs, tokens="coordinates", perturbation="sign-flip", plan="grid:1"
+    )
+    measured.save(tmp_path / "measured.json")
+    back = jostle.load(tmp_path / "measured.json")
+    assert isinstance(back, jostle.Measurement)
+    assert back.value == measured.value
+
+
+def test_jostle_load_has_one_line_for_what_it_cannot_read(flips, tmp_path):
+    flips.save(tmp_path / "worst.json")
+    text = (tmp_path / "worst.json").read_text()
+    broken = {
+        "cut": (text[: len(text) // 2], "is not whole JSON"),
+        "other": (text.replace("jostle/worst-case", "jostle/best-case"), "not a jostle result"),
+        "newer": (text.replace('"version": 1', '"version": 2'), "not a whole worst case of this version"),
+        "edited": (text.replace('"values": {', '"value_s": {'), "not a whole worst case of this version"),
+    }
+    for name, (content, message) in broken.items():
+        (tmp_path / f"{name}.json").write_text(content)
+        with pytest.raises(UsageError, match=message) as error:
+            jostle.load(tmp_path / f"{name}.json")
+        assert "\n" not in str(error.value)
+    with pytest.raises(UsageError, match="missing"):
+        jostle.load(tmp_path / "missing.json")
 
 
 @pytest.mark.parametrize(

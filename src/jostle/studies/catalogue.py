@@ -39,6 +39,8 @@ MODULES: list[str] = [
     "jostle.studies.p2402_09963.figure_2",
     "jostle.studies.p2402_09963.figure_4",
     "jostle.studies.p2402_09963.random_init",
+    "jostle.studies.jostle.average_to_worst",
+    "jostle.studies.jostle.average_to_worst_maps",
     "jostle.studies.jostle.correlations",
     "jostle.studies.jostle.dose_response",
     "jostle.studies.jostle.longer_training",

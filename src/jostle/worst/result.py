@@ -190,7 +190,7 @@ class WorstCase:
         )
 
     def save(self, path: str | Path) -> None:
-        """Write to a JSON file, whole or not at all; ``load`` reads it."""
+        """Write to a JSON file, whole or not at all; ``jostle.load`` reads it."""
         write_text(path, json.dumps(self.to_dict(), indent=1, allow_nan=False) + "\n")
 
     @classmethod
