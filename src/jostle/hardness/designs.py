@@ -4,41 +4,53 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import torch
+from torch import nn
 
 from jostle.errors import UsageError
-from jostle.models.bit_encoder import BitEncoder
+from jostle.hardness.architectures import ARCHITECTURES, least_depth
 from jostle.models.sizes import check_factor, check_positive
 
 
 @dataclass(frozen=True, kw_only=True)
 class Design:
-    """The sizes of a ``BitEncoder``; paper 2's unless given.
+    """Which network, and its sizes; paper 2's ``BitEncoder`` unless given.
 
     Arguments:
-        dim, depth, heads: as there; depth at least 2.
+        dim, depth, heads: as there; depth at least 2 for transformers.
+        architecture: one of ``hardness.architectures.names()``; others than transformers have no use for heads.
     """
 
     dim: int = 128
     depth: int = 2
     heads: int = 2
+    architecture: str = "transformer"
 
     def __post_init__(self) -> None:
         check_positive(dim=self.dim, depth=self.depth, heads=self.heads)
-        if self.depth < 2:
+        ARCHITECTURES.get(self.architecture)
+        if self.depth < least_depth(self.architecture):
             raise UsageError(
                 f"depth={self.depth} must be at least 2, as the first block and the last have ways of their own"
             )
 
-    def create(self, n: int, seed: int) -> BitEncoder:
+    def create(self, n: int, seed: int) -> nn.Module:
         """The untrained network for n bits, in float32; torch's own random state is left alone."""
+        build = ARCHITECTURES.get(self.architecture)
         with torch.random.fork_rng(devices=[]):
             torch.default_generator.manual_seed(seed)
             before = torch.get_default_dtype()
             torch.set_default_dtype(torch.float32)
             try:
-                return BitEncoder(max_length=n, **asdict(self))
+                return build(n, dim=self.dim, depth=self.depth, heads=self.heads)
             finally:
                 torch.set_default_dtype(before)
+
+    def describe(self) -> dict[str, Any]:
+        """All choices, as JSON values; a transformer is what is meant where no architecture is named."""
+        found = asdict(self)
+        if self.architecture == "transformer":
+            del found["architecture"]
+        return found
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,10 +4,9 @@ import math
 from collections.abc import Sequence
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from jostle.hardness.designs import Design
-from jostle.models.bit_encoder import BitEncoder
 
 
 class Layout:
@@ -36,12 +35,12 @@ class Layout:
         }
 
     @torch.no_grad()
-    def stack(self, networks: Sequence[BitEncoder]) -> Tensor:
+    def stack(self, networks: Sequence[nn.Module]) -> Tensor:
         """The weights of some networks as rows, (networks, columns)."""
         return torch.stack([torch.cat([weight.flatten() for weight in each.parameters()]) for each in networks])
 
     @torch.no_grad()
-    def unstack(self, rows: Tensor, row: int) -> BitEncoder:
+    def unstack(self, rows: Tensor, row: int) -> nn.Module:
         """One of the networks as a module of its own, in the type of ``rows``."""
         network = self._design.create(self._n, 0).to(rows.dtype)
         network.load_state_dict({name: view[row].cpu() for name, view in self.views(rows).items()})

@@ -6,13 +6,12 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from jostle.boolean import cube, pointwise
 from jostle.hardness.tasks import Task
 from jostle.landscape import POSITIONS, average_direction_sharpness, layernorm_blowup, parameter_norm
 from jostle.landscape.arguments import chosen_parameters
-from jostle.models.bit_encoder import BitEncoder
 
 CONVERGED = 1e-3
 """A mean squared error below it, where labels are 0 and 1, is paper 2's rule for a run that counts."""
@@ -33,7 +32,7 @@ class Observation:
             with its interval: for directions alone if all strings were tried, otherwise for drawn strings as well.
         released_sharpness: the increase of the loss under N(0, 0.02^2) on each weight, as in the released code.
         rho: the length of a step, 0.02 sqrt(number of weights moved).
-        blowup, released_blowup: of the layer norms, by both definitions.
+        blowup, released_blowup: of the layer norms, by both definitions; 1, the product of nothing, without norms.
         mean_square_blowup: of paper 2's definition, over strings.
         norm: of all weights but positions.
     """
@@ -62,7 +61,7 @@ class Observation:
 
 
 def observe(
-    network: BitEncoder,
+    network: nn.Module,
     task: Task,
     *,
     directions: int = 100,
@@ -82,7 +81,7 @@ def observe(
         level: of the interval of the sharpness.
         seed: of strings and directions.
     """
-    few, whole = _drawn(task.n, strings, seed), _drawn(task.n, 2**LARGEST if task.n <= LARGEST else tests, seed + 1)
+    few, whole = drawn(task.n, strings, seed), drawn(task.n, 2**LARGEST if task.n <= LARGEST else tests, seed + 1)
     labels = torch.from_numpy(task.label(few.numpy().astype(np.int8))).to(few.dtype)
     outputs, wanted = _outputs(network, whole), task.label(whole.numpy().astype(np.int8))
     rho = STEP * math.sqrt(sum(weight.numel() for weight in chosen_parameters(network, POSITIONS).values()))
@@ -90,7 +89,7 @@ def observe(
     moved = average_direction_sharpness(network, few, labels, rho=rho, **common)
     released = average_direction_sharpness(network, few, labels, protocol="released", std=STEP, **common)
     ends = moved.function.interval if len(few) == 2**task.n else moved.population
-    blowup = layernorm_blowup(network, few)
+    blowup, released_blowup, mean_square_blowup = _blowups(network, few)
     return Observation(
         loss=float(np.square(outputs - wanted).mean()),
         accuracy=float(((outputs > 0.5) == (wanted > 0.5)).mean()),
@@ -100,29 +99,37 @@ def observe(
         high=ends.high,
         released_sharpness=released.value,
         rho=rho,
-        blowup=blowup.value,
-        released_blowup=layernorm_blowup(network, few, protocol="released").value,
-        mean_square_blowup=blowup.mean_square,
+        blowup=blowup,
+        released_blowup=released_blowup,
+        mean_square_blowup=mean_square_blowup,
         norm=parameter_norm(network, skip=POSITIONS),
     )
 
 
-def answers(network: BitEncoder, n: int) -> np.ndarray[Any, np.dtype[np.int8]]:
+def answers(network: nn.Module, n: int) -> np.ndarray[Any, np.dtype[np.int8]]:
     """The function that a network has learnt, -1 or 1 by the side of 0.5, at all 2^n strings in table order."""
-    return np.where(_outputs(network, _drawn(n, 2**n, 0)) > 0.5, 1, -1).astype(np.int8)
+    return np.where(_outputs(network, drawn(n, 2**n, 0)) > 0.5, 1, -1).astype(np.int8)
 
 
-def _total_sensitivity(network: BitEncoder, n: int, seed: int) -> float:
+def _blowups(network: nn.Module, bits: Tensor) -> tuple[float, float, float]:
+    """By the paper's definition, by the released code's, and the mean square of the first."""
+    if not any("Norm" in type(module).__name__ for module in network.modules()):
+        return 1.0, 1.0, 1.0
+    found = layernorm_blowup(network, bits)
+    return found.value, layernorm_blowup(network, bits, protocol="released").value, found.mean_square
+
+
+def _total_sensitivity(network: nn.Module, n: int, seed: int) -> float:
     if n <= LARGEST:
         return float(pointwise.influences(answers(network, n)).sum())
-    points = _drawn(n, 256, seed + 2)
+    points = drawn(n, 256, seed + 2)
     flips = 1 - 2 * torch.eye(n, dtype=points.dtype)
     before = _outputs(network, points) > 0.5
     after = _outputs(network, (points[:, None] * flips).flatten(0, 1)).reshape(len(points), n) > 0.5
     return float((after != before[:, None]).sum(axis=1).mean())
 
 
-def _drawn(n: int, count: int, seed: int) -> Tensor:
+def drawn(n: int, count: int, seed: int) -> Tensor:
     """Random strings (count, n), or all of them in table order if there are no more."""
     like = torch.float32
     if n <= 30 and 2**n <= count:
@@ -132,5 +139,5 @@ def _drawn(n: int, count: int, seed: int) -> Tensor:
 
 
 @torch.no_grad()
-def _outputs(network: BitEncoder, bits: Tensor) -> np.ndarray[Any, np.dtype[np.float64]]:
+def _outputs(network: nn.Module, bits: Tensor) -> np.ndarray[Any, np.dtype[np.float64]]:
     return torch.cat([network(part) for part in torch.split(bits, 512)]).double().numpy()

@@ -22,7 +22,7 @@ def outputs(weights: Weights, bits: Tensor, heads: int, eps: float = 1e-5) -> Te
     """The number of every network for each of its strings, (networks, batch).
 
     Arguments:
-        weights: those of ``BitEncoder`` by name, each (networks, ...); at least two blocks.
+        weights: those of ``BitEncoder`` by name, each (networks, ...); at least two blocks, norms in all or none.
         bits: (networks, batch, tokens) of -1 and 1.
         heads: of attention.
         eps: of LayerNorm.
@@ -114,6 +114,8 @@ def linear(tokens: Tensor, block: Weights, name: str) -> Tensor:
 
 
 def _norm(tokens: Tensor, block: Weights, name: str, eps: float) -> Tensor:
+    if f"{name}.weight" not in block:  # an encoder without norms
+        return tokens
     gain, shift = block[f"{name}.weight"], block[f"{name}.bias"]
     shape = (tokens.shape[-1],)
     if len(tokens) == 1:  # one pass over memory less

@@ -1,22 +1,21 @@
 """Training of one network, or of several at once, from seeds of their own, each on its own function and strings."""
 
 import contextlib
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
 from jostle.errors import FailureError, UsageError
+from jostle.hardness.architectures import evaluation, takes_shorter
 from jostle.hardness.designs import Design, Plan
 from jostle.hardness.layout import Layout
-from jostle.hardness.passes import outputs
 from jostle.hardness.storage import State, load_state, save_state
 from jostle.hardness.tasks import Task
-from jostle.models.bit_encoder import BitEncoder
 from jostle.models.sizes import check_positive
 from jostle.progress import Progress, reporter
 from jostle.progress import State as Shown
@@ -26,6 +25,9 @@ STATE = "training.safetensors"
 _SMOOTHING = 0.95  # of the loss that says when a network has fitted
 _NUMBERS = 2**18  # of tokens at once: one megabyte
 _SHOWN = 20  # steps from one line of progress to the next
+
+Watch = Callable[[int, tuple[nn.Module, ...]], None]
+"""Told how many steps are done, and given the networks after them."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,7 @@ class Trained:
         steps: all that were taken, the same number for all networks.
     """
 
-    networks: tuple[BitEncoder, ...]
+    networks: tuple[nn.Module, ...]
     losses: tuple[float, ...]
     fitted: tuple[int | None, ...]
     steps: int
@@ -53,6 +55,8 @@ def train(
     seeds: Sequence[int],
     folder: str | Path | None = None,
     checkpoint_every: int = 200,
+    watch: Watch | None = None,
+    watch_every: int = 100,
     progress: Progress = False,
 ) -> Trained:
     """Train a network from each seed, all at once.
@@ -68,18 +72,25 @@ def train(
         seeds: of first weights and of strings, one a network.
         folder: for the state; None for none.
         checkpoint_every: steps between states.
+        watch: called before the first step and after every ``watch_every``, with networks of its own. Training that
+            goes on from a state calls it again for steps since that state, with the same weights.
+        watch_every: steps.
         progress: true for a bar on a terminal and plain lines elsewhere, or a function of ``progress.State``.
 
     Raises:
         UsageError: one line on what cannot be used as given.
         FailureError: training diverged, or a file could not be written.
     """
-    check_positive(checkpoint_every=checkpoint_every)
-    training = _Training(_checked(tasks, seeds, plan), design, plan, list(seeds), folder)
+    check_positive(checkpoint_every=checkpoint_every, watch_every=watch_every)
+    training = _Training(_checked(tasks, seeds, design, plan), design, plan, list(seeds), folder)
     label = f"train {training.tasks[0].name}"
     with contextlib.closing(reporter(progress, label)) as report:
+        if watch is not None and training.state.steps == 0:
+            watch(0, training.result().networks)
         while not training.is_over():
             training.step()
+            if watch is not None and training.state.steps % watch_every == 0:  # before the state that lies behind it
+                watch(training.state.steps, training.result().networks)
             if training.state.steps % checkpoint_every == 0:
                 training.save()
             if training.state.steps % _SHOWN == 0:
@@ -97,11 +108,12 @@ class _Training:
         self.tasks, self._design, self._plan, self._seeds = tasks, design, plan, seeds
         self._n = tasks[0].n
         self._layout = Layout(design, self._n)
+        self._outputs = evaluation(design.architecture, design.create(self._n, 0), design.heads)
         self._path = None if folder is None else Path(folder) / STATE
         scales = [[task.scale(length) for task in tasks] for length in plan.lengths(self._n)]
         self._enough = plan.fit_loss * torch.tensor(scales, dtype=torch.float64)  # (lengths, networks)
         about: dict[str, Any] = {"tasks": [task.describe() for task in tasks], "seeds": seeds}
-        self._settings = about | asdict(design) | plan.describe()
+        self._settings = about | design.describe() | plan.describe()
         found = None if self._path is None else load_state(self._path, self._settings)
         self.state = self._first() if found is None else found
 
@@ -129,7 +141,7 @@ class _Training:
         gradient, losses = torch.zeros_like(state.weights), torch.zeros(len(self._seeds), dtype=torch.float64)
         weights = state.weights.requires_grad_()
         for bits, labels, shares in zip(*(torch.split(part, size, dim=1) for part in padded), strict=True):
-            found = outputs(self._layout.views(weights), bits, self._design.heads)
+            found = self._outputs(self._layout.views(weights), bits)
             parts = ((found - labels).square() * shares).sum(dim=1)  # (networks,)
             gradient += torch.autograd.grad(parts.sum(), weights)[0]
             losses += parts.detach()
@@ -189,7 +201,7 @@ class _Training:
         )
 
 
-def _checked(tasks: Sequence[Task] | Task, seeds: Sequence[int], plan: Plan) -> list[Task]:
+def _checked(tasks: Sequence[Task] | Task, seeds: Sequence[int], design: Design, plan: Plan) -> list[Task]:
     are_seeds = all(isinstance(seed, int) and not isinstance(seed, bool) and seed >= 0 for seed in seeds)
     if not seeds or not are_seeds:
         raise UsageError(f"seeds={list(seeds)} must be whole numbers of at least 0, one a network")
@@ -198,4 +210,8 @@ def _checked(tasks: Sequence[Task] | Task, seeds: Sequence[int], plan: Plan) -> 
         raise UsageError(f"{len(found)} tasks for {len(seeds)} seeds; expected one for each, all of as many bits")
     if plan.curriculum and any(task.labels is not None for task in found):
         raise UsageError("curriculum needs functions of every length; a table has one, so leave curriculum out")
+    if plan.curriculum and not takes_shorter(design.architecture):
+        raise UsageError(
+            f"curriculum needs a network for every length, and {design.architecture} has one; leave it out"
+        )
     return found

@@ -37,7 +37,10 @@ MODULES: list[str] = [
     "jostle.studies.p2402_02969.context_modification",
     "jostle.studies.p2402_09963.figure_1",
     "jostle.studies.p2402_09963.figure_2",
+    "jostle.studies.p2402_09963.figure_3",
     "jostle.studies.p2402_09963.figure_4",
+    "jostle.studies.p2402_09963.figure_11",
+    "jostle.studies.p2402_09963.length_generalisation",
     "jostle.studies.p2402_09963.random_init",
     "jostle.studies.jostle.average_to_worst",
     "jostle.studies.jostle.average_to_worst_maps",
@@ -45,6 +48,8 @@ MODULES: list[str] = [
     "jostle.studies.jostle.dose_response",
     "jostle.studies.jostle.longer_training",
     "jostle.studies.jostle.random_networks",
+    "jostle.studies.jostle.graded_sensitivity",
+    "jostle.studies.jostle.sharpness_architectures",
 ]
 
 STUDIES = Registry[type[Study[Any]]]("study", MODULES)

@@ -1,0 +1,132 @@
+"""One module trained on a loss of its own by a ``Plan``: what ``train`` does not know, scratchpads and many lengths.
+
+Weights are one row, as in ``layout``, so that state on disk and optimiser are the same as there.
+"""
+
+import contextlib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from jostle.errors import FailureError, UsageError
+from jostle.hardness.designs import Plan
+from jostle.hardness.storage import State, load_state, save_state
+from jostle.models.sizes import check_positive
+from jostle.progress import Progress, reporter
+from jostle.progress import State as Shown
+from jostle.training.stacked_adamw import StackedAdamW
+
+STATE = "training.safetensors"
+_SMOOTHING = 0.95  # of the loss that says when a network has fitted
+_SHOWN = 20  # steps from one line of progress to the next
+
+Weights = Mapping[str, Tensor]
+Loss = Callable[[Weights, int], Tensor]
+"""Weights by name and the number of steps done, to the mean squared error on the batch of that step."""
+
+
+def train_single(
+    network: nn.Module,
+    loss: Loss,
+    plan: Plan,
+    settings: Mapping[str, Any],
+    *,
+    folder: str | Path | None = None,
+    checkpoint_every: int = 200,
+    progress: Progress = False,
+) -> tuple[float, int | None, int]:
+    """Train ``network`` in place; it ends in eval mode.
+
+    As in ``train``: AdamW, once the smoothed loss is below ``fit_loss`` it has ``settle`` more steps in which the lr
+    goes down to 0, and with ``folder`` training that was interrupted goes on bit for bit.
+
+    Arguments:
+        network: a module with its first weights.
+        loss: what is made smaller.
+        plan: its steps, rates and end; batches and lengths are what ``loss`` makes of them.
+        settings: what tells this training from others, JSON values, for the state on disk.
+        folder: for the state; None for none.
+        checkpoint_every: steps between states.
+        progress: true for a bar on a terminal and plain lines elsewhere, or a function of ``progress.State``.
+
+    Returns:
+        The smoothed loss, the step after which it was below ``fit_loss`` or None, and all steps.
+    """
+    check_positive(checkpoint_every=checkpoint_every)
+    if plan.curriculum:
+        raise UsageError(f"curriculum={plan.curriculum} is for train; here the loss chooses its lengths")
+    training = _Training(network, loss, plan, dict(settings) | plan.describe(), folder)
+    with contextlib.closing(reporter(progress, "train")) as report:
+        while training.rate() > 0:
+            training.step()
+            steps = training.state.steps
+            if steps % checkpoint_every == 0:
+                training.save()
+            if steps % _SHOWN == 0:
+                report(Shown(steps / plan.steps, steps, f"loss {float(training.state.loss):.2e}", "steps"))
+    training.save()
+    return training.finish()
+
+
+class _Training:
+    """A network on its way."""
+
+    def __init__(
+        self, network: nn.Module, loss: Loss, plan: Plan, settings: dict[str, Any], folder: str | Path | None
+    ) -> None:
+        self._network, self._loss, self._plan, self._settings = network, loss, plan, settings
+        self._shapes = {name: weight.shape for name, weight in network.named_parameters()}
+        self._path = None if folder is None else Path(folder) / STATE
+        found = None if self._path is None else load_state(self._path, settings)
+        if found is None:
+            row = torch.cat([weight.detach().flatten() for weight in network.parameters()]).unsqueeze(0)
+            nothing = torch.full((1,), torch.nan, dtype=torch.float64)
+            found = State(row, StackedAdamW.start(row), nothing, torch.full((1,), -1))
+        self.state = found
+
+    def rate(self) -> float:
+        """The lr of the next step: whole until the network fits, then down to 0; 0 where there is no next step."""
+        state, plan = self.state, self._plan
+        if state.steps >= plan.steps:
+            return 0.0
+        fitted = int(state.fitted)
+        return plan.lr if fitted < 0 else plan.lr * max(0.0, 1 - (state.steps - fitted) / plan.settle)
+
+    def step(self) -> None:
+        """One step."""
+        state, rate = self.state, self.rate()
+        row = state.weights.requires_grad_()
+        loss = self._loss(self._views(row), state.steps)
+        gradient = torch.autograd.grad(loss, row)[0]
+        state.weights = row.detach()
+        state.optimizer.step(state.weights, gradient, rate, self._plan.weight_decay)
+        value = float(loss.detach())
+        if not torch.isfinite(torch.tensor(value)):
+            raise FailureError(
+                f"training diverged before step {state.steps}; a smaller lr than {self._plan.lr} may help"
+            )
+        is_first = bool(state.loss.isnan())
+        state.loss = torch.full_like(state.loss, value) if is_first else state.loss.lerp(
+            torch.full_like(state.loss, value), 1 - _SMOOTHING
+        )  # fmt: skip
+        if int(state.fitted) < 0 and float(state.loss) < self._plan.fit_loss:
+            state.fitted = torch.full_like(state.fitted, state.steps)
+
+    def _views(self, row: Tensor) -> dict[str, Tensor]:
+        parts = torch.split(row[0], [shape.numel() for shape in self._shapes.values()])
+        return {name: part.view(shape) for (name, shape), part in zip(self._shapes.items(), parts, strict=True)}
+
+    def save(self) -> None:
+        """Write the state to the folder, if there is one."""
+        if self._path is not None:
+            save_state(self._path, self.state, self._settings)
+
+    def finish(self) -> tuple[float, int | None, int]:
+        """Put the weights into the network."""
+        self._network.load_state_dict(self._views(self.state.weights))
+        self._network.eval()
+        fitted = int(self.state.fitted)
+        return float(self.state.loss), None if fitted < 0 else fitted, self.state.steps

@@ -1,0 +1,259 @@
+"""Our own question: is the law that sensitive functions make sharp networks one of transformers?"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+from scipy import special
+
+from jostle import hardness
+from jostle.figures import Series, curves
+from jostle.hardness import CONVERGED, Design
+from jostle.hardness.observing import drawn
+from jostle.landscape import average_direction_sharpness
+from jostle.results import Record
+from jostle.studies.catalogue import register
+from jostle.studies.evidence import Measured, difference
+from jostle.studies.p2402_09963 import runs
+from jostle.studies.p2402_09963.regression import slope
+from jostle.studies.records import Records
+from jostle.studies.study import Cell, Context, Drawing, Study
+from jostle.studies.trained import mean_and_range
+from jostle.studies.verdict import Expectation, beyond, holds_for_all, is_above
+
+THEIRS = "transformer"  # the paper's network
+SENSITIVE, MODERATE, LEAST = "parity", "majority", "first"
+NETWORKS = (THEIRS, "transformer-without-norm", "mlp", "mlp-with-norm", "lstm", "state-space")
+READS_SHORTER = ("lstm", "state-space")  # trained on shorter strings first
+STEPS = {"sharpness": "std 0.02 on each weight", "relative_sharpness": "a share of the parameter norm"}
+
+Points = list[tuple[float, float]]
+
+_ROUNDING = 1e-12
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choices(runs.Training):
+    """What is trained.
+
+    Arguments:
+        networks: architectures by name; the transformer is one of them.
+        targets: functions by name; parity, majority and first.
+        recurrent_lr: of networks that read shorter strings first, by ``curriculum``; the others have ``lr`` and none.
+        share: the relative step's length, as a share of the norm of the weights that are moved.
+    """
+
+    networks: tuple[str, ...] = NETWORKS
+    targets: tuple[str, ...] = (SENSITIVE, MODERATE, LEAST)
+    lengths: tuple[int, ...] = (4, 6, 8, 10)
+    dim: int = 32
+    batch_size: int = 512
+    lr: float = 1e-3
+    recurrent_lr: float = 2e-3
+    steps: int = 3000
+    fit_loss: float = 0.003
+    settle: int = 400
+    curriculum: tuple[int, ...] = (2, 3, 4, 5, 6, 7, 8, 9)
+    directions: int = 50
+    share: float = 0.1
+
+
+@register
+class SharpnessOfArchitectures(Study[Choices]):
+    """Sharpness against the number of bits for transformers, MLPs, an LSTM and a state-space model."""
+
+    name = "jostle/sharpness-architectures"
+    title = "Is it a law of transformers? Sharpness against the number of bits in other networks"
+    claim = (
+        "Transformers that compute PARITY are the sharper the more bits there are, and ever more so than ones that "
+        "compute MAJORITY. Whether other networks are too is asked beyond the paper."
+    )
+    source = "Theorem 6 and Figure 1 of 2402.09963; the other networks are ours"
+    version = 1
+    scales = {
+        "smoke": Choices(
+            seeds=1, networks=(THEIRS, "mlp", "lstm"), **runs.TINY | {"steps": 40, "curriculum": (2,)}
+        ),
+        "small": Choices(),
+        "paper": Choices(
+            seeds=10, lengths=(4, 6, 8, 10, 12, 14, 16), dim=128, batch_size=1024, lr=3e-4, recurrent_lr=1e-3,
+            steps=10_000, curriculum=tuple(range(2, 16)), directions=100, strings=1024,
+        ),
+    }  # fmt: skip
+    deviations = (
+        "The paper has transformers of dim 128 and 4 to 30 bits, with layer norms. Here dim 32 and 4 to 10 bits at "
+        "small scale, other networks of about as many weights, and transformers and MLPs with and without LayerNorm.",
+        "Levels of sharpness cannot be compared across networks, as rho = 0.02 sqrt(weights) means another thing in "
+        "each. Fair are slopes over the number of bits within a network, and across networks the ratio PARITY / FIRST "
+        "(or MAJORITY) at the same number of bits, in which the step cancels as long as it is short. Everything is "
+        "measured with a step that is the same share of the parameter norm too.",
+        "In an MLP the first layer has more weights for more bits, so that rho grows by 2 percent from 4 to 10 bits "
+        "at small scale; in the others it is the same for all lengths, as positions are not moved.",
+        "The LSTM and the state-space model read shorter strings first, each length until it is fitted: on six bits at "
+        "once, the state-space model was still at the loss of a coin after more than a thousand steps. The others have "
+        "no curriculum, as in the paper.",
+        "A network that fits is settled and left alone. " + runs.FILTERED,
+    )
+
+    def cells(self, settings: Choices, seeds: Sequence[int]) -> list[Cell]:
+        return [
+            Cell.of(network=network, target=target, n=n, seed=seed)
+            for seed in seeds
+            for network in reversed(settings.networks)  # what takes longest first
+            for n in sorted(settings.lengths, reverse=True)
+            for target in settings.targets
+        ]
+
+    def measure(self, cell: Cell, settings: Choices, context: Context) -> Record:
+        network, target, n, seed = (cell.values[name] for name in ("network", "target", "n", "seed"))
+        own: dict[str, Any] = {"curriculum": ()}
+        if network in READS_SHORTER:
+            own = {"lr": settings.recurrent_lr}
+        task = hardness.known(target, n)
+        trained = hardness.train(
+            task, Design(dim=settings.dim, architecture=network), settings.plan(**own), seeds=[seed],
+            folder=context.folder, progress=runs.within(context.report, 0.0, runs.TRAINED),
+        )  # fmt: skip
+        common: dict[str, Any] = {"directions": settings.directions, "seed": seed}
+        found = hardness.observe(trained.networks[0], task, strings=settings.strings, **common)
+        strings, rho = drawn(n, settings.strings, seed), settings.share * found.norm
+        relative = average_direction_sharpness(
+            trained.networks[0], strings, rho=rho, label_values=(0.0, 1.0), **common
+        )  # fmt: skip
+        return {
+            "fitted": trained.fitted[0],
+            "steps": trained.steps,
+            **found.to_dict(),
+            "relative_sharpness": relative.value,
+            "relative_rho": rho,
+        }
+
+    def figures(self, records: Records[Choices]) -> list[Drawing]:
+        said = f"The mean and the range over seeds. {runs.left_out(records)}"
+        found = [
+            Drawing(
+                target,
+                _over_lengths(records, partial(_values, records, target=target, field="sharpness"),
+                              "average direction sharpness"),
+                f"Sharpness of networks that compute {target}, {STEPS['sharpness']}, against the number of bits; "
+                f"compare slopes, not levels. {said}",
+                "Curves over the number of bits, one for each network.",
+            )
+            for target in records.settings.targets
+        ]  # fmt: skip
+        for field, step in STEPS.items():
+            found.append(
+                Drawing(
+                    f"ratio-{field.replace('_', '-')}",
+                    _over_lengths(records, partial(_ratios, records, other=LEAST, field=field),
+                                  f"sharpness of {SENSITIVE} / {LEAST}"),
+                    f"How much sharper a network is if it computes {SENSITIVE} instead of {LEAST}; the step is {step}. "
+                    f"{said}",
+                    "Curves of ratios over the number of bits, one for each network.",
+                )
+            )  # fmt: skip
+        return found
+
+    def expectations(self, records: Records[Choices]) -> list[Expectation]:
+        found = []
+        for network in records.settings.networks:
+            rises = slope(_values(records, network, SENSITIVE, "sharpness"))
+            gains = {field: slope(_logs(_ratios(records, network, MODERATE, field))) for field in STEPS}
+            asked = [
+                is_above(f"{network}: slope of sharpness over bits, {SENSITIVE}", rises, 0.0),
+                is_above(f"{network}: slope of log {SENSITIVE} / {MODERATE} over bits", gains["sharpness"], 0.0),
+            ]
+            found += asked if network == THEIRS else [beyond(each) for each in asked]
+            relative = f"{network}: slope of log {SENSITIVE} / {MODERATE} over bits, relative step"
+            found.append(beyond(is_above(relative, gains["relative_sharpness"], 0.0)))
+        return [*found, *(beyond(each) for each in _across(records))]
+
+
+def _across(records: Records[Choices]) -> list[Expectation]:
+    """Networks beside each other, at the middle of the lengths; and how many runs do not count."""
+    middle = (min(records.settings.lengths) + max(records.settings.lengths)) / 2
+    networks = records.settings.networks
+    logs = {network: line_at(_logs(_ratios(records, network, LEAST, "sharpness")), middle) for network in networks}
+    what = f"log {SENSITIVE} / {LEAST} at {middle:g} bits"
+    asked = [is_above(f"{network}: {what}", logs[network], 0.0) for network in networks]
+    asked += [
+        is_above(f"{what}, {THEIRS} - {network}", difference(logs[THEIRS], logs[network]), 0.0)
+        for network in networks
+        if network != THEIRS
+    ]
+    for network in networks:
+        converged = records.where(network=network).column("has_converged")
+        statement = f"{network}: every run converged, loss below {CONVERGED:g}"
+        asked.append(holds_for_all(statement, converged.count(False), len(converged)))
+    return asked
+
+
+def line_at(points: Points, x: float) -> Measured:
+    """The height at x of the line through (x, y) by least squares, with Student's interval.
+
+    Measured from ``x`` on it is the constant c of the line: c -+ t sqrt(s^2 ((X^T X)^-1)_00), with points - 2 degrees
+    of freedom.
+
+    >>> found = line_at([(4.0, 1.0), (6.0, 2.1), (8.0, 2.9), (10.0, 4.0)], 7.0)
+    >>> round(found.value, 3), [round(end, 3) for end in found.ends(0.95)]
+    (2.5, [2.296, 2.704])
+    """
+    design = np.array([[1.0, at - x] for at, _ in points]).reshape(-1, 2)
+    values, freedom = np.array([y for _, y in points]), len(points) - 2
+    if freedom < 1 or np.linalg.matrix_rank(design) < 2 or not np.isfinite(values).all():
+        doubt = f"{len(points)} runs do not make a line with an interval"
+        return Measured(math.nan, lambda _: (-math.inf, math.inf), doubt)
+    found = np.linalg.lstsq(design, values, rcond=None)[0]
+    left = float(np.square(values - design @ found).sum())
+    spread, is_perfect = left / freedom, left <= (_ROUNDING * float(np.abs(values).max())) ** 2 * len(values)
+    error = math.sqrt(spread * float(np.linalg.inv(design.T @ design)[0, 0]))
+
+    def ends(level: float) -> tuple[float, float]:
+        reach = float(special.stdtrit(freedom, (1 + level) / 2)) * error
+        return float(found[0]) - reach, float(found[0]) + reach
+
+    doubt = "the points lie exactly on it, so how much runs differ is not known" if is_perfect else ""
+    return Measured(float(found[0]), ends, doubt, method=f"least squares through {len(points)} runs")
+
+
+def _logs(points: Points) -> Points:
+    return [(n, math.log(ratio)) for n, ratio in points]
+
+
+def _values(records: Records[Choices], network: str, target: str, field: str) -> Points:
+    """Number of bits and a field of the runs that count."""
+    part = records.where(network=network, target=target)
+    return [(float(cell.values["n"]), record[field]) for cell, record in part if record["has_converged"]]
+
+
+def _ratios(records: Records[Choices], network: str, other: str, field: str) -> Points:
+    """Number of bits and the field for parity divided by that for another function, of the same seed, if both count."""
+    by_run = {
+        (cell.values["target"], cell.values["n"], cell.values["seed"]): record
+        for cell, record in records.where(network=network)
+    }
+    found = []
+    for (target, n, seed), record in by_run.items():
+        beside = by_run[other, n, seed]
+        if target == SENSITIVE and record["has_converged"] and beside["has_converged"]:
+            found.append((float(n), record[field] / beside[field]))
+    return found
+
+
+def _over_lengths(records: Records[Choices], points: Callable[[str], Points], label: str) -> Figure:
+    series = []
+    for network in records.settings.networks:
+        by_length: dict[float, list[float]] = {}
+        for n, value in points(network):
+            by_length.setdefault(n, []).append(value)
+        lengths = sorted(by_length)
+        if lengths:
+            series.append(mean_and_range(network, lengths, [by_length[n] for n in lengths]))
+    is_there = bool(series)
+    return curves(
+        series or [Series("no run converged", [], [])], x_label="number of bits n", y_label=label, log_y=is_there
+    )
