@@ -13,7 +13,7 @@ from jostle.hardness import observe, tabulated
 from jostle.studies import Context, Records, Verdict, decide
 from jostle.studies.jostle import graded_sensitivity
 from jostle.studies.jostle.graded_functions import FAMILIES, members, table
-from jostle.training.stacked_adamw import StackedAdamW
+from tests.studies.stopping import stopped_and_resumed
 
 GRADED = "jostle/graded-sensitivity"
 
@@ -190,19 +190,5 @@ def test_a_measured_cell_is_its_own_twin(tmp_path, monkeypatch):
     assert whole["loss"] == pytest.approx(found.loss, rel=1e-5)
     assert whole["norm"] == found.norm
 
-    class Stop(BaseException):
-        pass
-
-    step, taken = StackedAdamW.step, []
-
-    def stopping(self, *arguments):
-        taken.append(1)
-        if len(taken) == 30:
-            raise Stop
-        step(self, *arguments)
-
-    monkeypatch.setattr(StackedAdamW, "step", stopping)
-    with pytest.raises(Stop):
-        study.measure(cell, settings, Context(tmp_path / "stopped", lambda state: None))
-    monkeypatch.undo()
-    assert study.measure(cell, settings, Context(tmp_path / "stopped", lambda state: None)) == whole
+    again, _ = stopped_and_resumed(study, cell, settings, tmp_path / "stopped", at=30)
+    assert again == whole

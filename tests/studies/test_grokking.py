@@ -12,7 +12,7 @@ from jostle.grokking import Trajectory
 from jostle.studies import Context, Records, Verdict, decide
 from jostle.studies.p2403_06925.grokking import PRINTED, Choices
 from jostle.studies.study import Cell
-from jostle.training.stacked_adamw import StackedAdamW
+from tests.studies.stopping import stopped_and_resumed
 
 NAME = "2403.06925/grokking"
 EPOCHS = np.array([0, 1, *range(100, 15_001, 100)])
@@ -138,18 +138,5 @@ def test_a_cell_that_was_stopped_ends_with_the_same_record(tmp_path, monkeypatch
     assert shares == sorted(shares)
     assert shares[-1] == pytest.approx(1.0)
 
-    class Stop(BaseException):
-        pass
-
-    step = StackedAdamW.step
-
-    def stopping(self, *arguments):
-        if self.steps == 12:
-            raise Stop
-        step(self, *arguments)
-
-    monkeypatch.setattr(StackedAdamW, "step", stopping)
-    with pytest.raises(Stop):
-        study.measure(cell, settings, Context(tmp_path / "stopped", lambda state: None))
-    monkeypatch.undo()
-    assert study.measure(cell, settings, Context(tmp_path / "stopped", lambda state: None)) == whole
+    again, _ = stopped_and_resumed(study, cell, settings, tmp_path / "stopped", at=13)
+    assert again == whole

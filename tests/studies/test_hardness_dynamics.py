@@ -14,7 +14,7 @@ from jostle.hardness.following import Look, Observer, at, converged_at, drop, fo
 from jostle.landscape import POSITIONS, average_direction_sharpness, layernorm_blowup, parameter_norm
 from jostle.studies import Context, Records, Verdict, decide
 from jostle.studies.p2402_09963 import figure_3
-from jostle.training.stacked_adamw import StackedAdamW
+from tests.studies.stopping import stopped_and_resumed
 
 NAME = "2402.09963/figure-3"
 SMALL, PLAN = Design(dim=8), Plan(batch_size=64, lr=1e-2, steps=60, fit_loss=0.0)
@@ -255,21 +255,7 @@ def test_a_cell_that_was_stopped_ends_with_the_same_record(tmp_path, monkeypatch
     cell = study.cells(settings, range(1))[0]
     whole = study.measure(cell, settings, Context(tmp_path / "whole", lambda state: None))
 
-    class Stop(BaseException):
-        pass
-
     monkeypatch.setitem(hardness.train.__kwdefaults__, "checkpoint_every", 20)
-    step, taken = StackedAdamW.step, []
-
-    def stopping(self, *arguments):
-        taken.append(1)
-        if len(taken) == 70:
-            raise Stop
-        step(self, *arguments)
-
-    monkeypatch.setattr(StackedAdamW, "step", stopping)
-    with pytest.raises(Stop):
-        study.measure(cell, settings, Context(tmp_path / "stopped", lambda state: None))
-    monkeypatch.setattr(StackedAdamW, "step", lambda self, *arguments: taken.append(1) or step(self, *arguments))
-    assert study.measure(cell, settings, Context(tmp_path / "stopped", lambda state: None)) == whole
-    assert len(taken) - 70 == 100 - 60  # it went on from the last state
+    again, taken = stopped_and_resumed(study, cell, settings, tmp_path / "stopped", at=70)
+    assert again == whole
+    assert taken == 100 - 60  # it went on from the last state

@@ -26,6 +26,7 @@ from jostle.landscape import average_direction_sharpness, layernorm_blowup
 from jostle.models.bit_scratchpad import BitScratchpad
 from jostle.studies import Context, Records, Verdict, decide
 from jostle.training.stacked_adamw import StackedAdamW
+from tests.studies.stopping import stopped_and_resumed
 
 FIGURE_11, LENGTHS = "2402.09963/figure-11", "2402.09963/length-generalisation"
 SIZES = {"dim": 8}
@@ -464,21 +465,7 @@ def test_a_cell_that_was_stopped_ends_with_the_same_record(name, key, tmp_path, 
     cell = next(cell for cell in study.cells(settings, range(1)) if cell.key == key)
     whole = study.measure(cell, settings, Context(tmp_path / "whole", lambda state: None))
 
-    class Stop(BaseException):
-        pass
-
     monkeypatch.setitem(train_single.__kwdefaults__, "checkpoint_every", 10)
-    step, taken = StackedAdamW.step, []
-
-    def stopping(self, *arguments):
-        taken.append(1)
-        if len(taken) == 25:
-            raise Stop
-        step(self, *arguments)
-
-    monkeypatch.setattr(StackedAdamW, "step", stopping)
-    with pytest.raises(Stop):
-        study.measure(cell, settings, Context(tmp_path / "stopped", lambda state: None))
-    monkeypatch.setattr(StackedAdamW, "step", lambda self, *arguments: taken.append(1) or step(self, *arguments))
-    assert study.measure(cell, settings, Context(tmp_path / "stopped", lambda state: None)) == whole
-    assert len(taken) - 25 == whole["steps"] - 20  # it went on from the last state
+    again, taken = stopped_and_resumed(study, cell, settings, tmp_path / "stopped", at=25)
+    assert again == whole
+    assert taken == whole["steps"] - 20  # it went on from the last state

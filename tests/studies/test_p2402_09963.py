@@ -12,7 +12,7 @@ from jostle.studies import Context, Records, Verdict, decide
 from jostle.studies.p2402_09963 import figure_2, random_init
 from jostle.studies.p2402_09963.regression import least_squares, slope, times
 from jostle.studies.study import Cell
-from jostle.training.stacked_adamw import StackedAdamW
+from tests.studies.stopping import stopped_and_resumed
 
 FIGURE_1, FIGURE_2, FIGURE_4 = (f"2402.09963/figure-{number}" for number in (1, 2, 4))
 
@@ -228,19 +228,5 @@ def test_a_cell_that_was_stopped_ends_with_the_same_record(name, tmp_path, monke
     assert isinstance(cell, Cell)
     whole = study.measure(cell, settings, Context(tmp_path / "whole", lambda state: None))
 
-    class Stop(BaseException):
-        pass
-
-    step, taken = StackedAdamW.step, []
-
-    def stopping(self, *arguments):
-        taken.append(1)
-        if len(taken) == 70:  # of figure 4 in the refits, of figure 1 in the only training
-            raise Stop
-        step(self, *arguments)
-
-    monkeypatch.setattr(StackedAdamW, "step", stopping)
-    with pytest.raises(Stop):
-        study.measure(cell, settings, Context(tmp_path / "stopped", lambda state: None))
-    monkeypatch.undo()
-    assert study.measure(cell, settings, Context(tmp_path / "stopped", lambda state: None)) == whole
+    again, _ = stopped_and_resumed(study, cell, settings, tmp_path / "stopped", at=70)
+    assert again == whole  # stopped of figure 4 in the refits, of figure 1 in the only training

@@ -12,7 +12,7 @@ from jostle.hardness import Plan
 from jostle.studies import Context, Records, Verdict, decide
 from jostle.studies.jostle import sharpness_architectures
 from jostle.studies.jostle.sharpness_architectures import NETWORKS, line_at
-from jostle.training.stacked_adamw import StackedAdamW
+from tests.studies.stopping import stopped_and_resumed
 
 NAME = "jostle/sharpness-architectures"
 
@@ -156,19 +156,5 @@ def test_a_cell_that_was_stopped_ends_with_the_same_record(network, lr, curricul
     assert whole["relative_rho"] == pytest.approx(0.1 * whole["norm"])
     assert whole["blowup"] == 1
 
-    class Stop(BaseException):
-        pass
-
-    step, taken = StackedAdamW.step, []
-
-    def stopping(self, *arguments):
-        taken.append(1)
-        if len(taken) == 25:
-            raise Stop
-        step(self, *arguments)
-
-    monkeypatch.setattr(StackedAdamW, "step", stopping)
-    with pytest.raises(Stop):
-        study.measure(cell, settings, Context(tmp_path / "stopped", lambda state: None))
-    monkeypatch.undo()
-    assert study.measure(cell, settings, Context(tmp_path / "stopped", lambda state: None)) == whole
+    again, _ = stopped_and_resumed(study, cell, settings, tmp_path / "stopped", at=25)
+    assert again == whole
