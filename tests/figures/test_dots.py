@@ -35,6 +35,15 @@ def test_a_series_looks_the_same_in_every_row_and_is_named_once():
     assert "whole image" in svg(figure)
 
 
+def test_a_series_that_only_a_later_row_has_is_named_too():
+    rows = {
+        "first": [Series("vit", [0.0], [0.1])],
+        "second": [Series("vit", [0.0], [0.2]), Series("cnn", [0.0], [0.3])],
+    }
+    figure = dots(rows, x_label="sensitivity")
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["vit", "cnn"]
+
+
 @pytest.mark.parametrize("rows", [{}, {"empty": []}])
 def test_nothing_to_draw(rows):
     with pytest.raises(UsageError, match="dots needs at least one category"):

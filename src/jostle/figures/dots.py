@@ -29,13 +29,14 @@ def dots(categories: Mapping[str, Sequence[Series]], *, x_label: str, on_one_lin
         height = sum(_ROW + step * len(series) for series in categories.values())
         figure = Figure(figsize=(WIDTH, height + 1.0), layout="constrained")
         axes = figure.add_subplot()
-        top, middles = 0.0, []
+        top, middles, named = 0.0, [], set[str]()
         for series in categories.values():
             for place, one in enumerate(series):
                 y, look = top + _ROW / 2 + step * (place + 0.5), by_name[one.name]
                 if one.low is not None and one.high is not None:
                     axes.hlines([y], one.low, one.high, color=look.color, linewidth=1.6)
-                name = one.name if top == 0 else None
+                name = None if one.name in named else one.name
+                named.add(one.name)
                 axes.plot(one.y, [y], color=look.color, marker=look.marker, markersize=6, linestyle="none", label=name)
             middles.append(top + (_ROW + step * len(series)) / 2)
             top += _ROW + step * len(series)

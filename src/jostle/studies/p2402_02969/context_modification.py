@@ -206,7 +206,7 @@ def _errors(records: Records[Choices], words: str) -> Drawing:
     return Drawing(
         f"errors-{words}",
         curves(series, x_label="words n", y_label="error on the changed input, (f + y)^2", log_x=True),
-        f"The error on an input with its best change of one word, {words} words, mean over seeds with 95 % intervals. "
-        "It is 4 if nothing was told apart, below 1 if the sign is right.",
+        f"The error on an input with its best change of one word, {words} words, mean over inputs and then seeds with "
+        "95 % intervals. It is 4 if nothing was told apart; below 1 the sign is right.",
         "A line for each map and way of training, from few words to many; those of random features lie highest.",
     )

@@ -279,12 +279,16 @@ def _course(records: Records[Choices], task: str, design: str) -> Drawing:
         Series("sensitivity / (p / d)", steps, [value / goal for value in seen.curve("sensitivity")[1:]]),
         Series("sensitivity to the product's bits", steps, seen.curve("relevant_sensitivity")[1:]),
     ]
-    when = ", ".join("not learnt" if step is None else str(step) for step in part.column("learnt"))
+    courses = [Course.from_dict(record).trajectory for _, record in part]
+    learnt_at = [
+        f"{'not reached' if step is None else f'at step {step:,}'} (seed {course.seed})"
+        for course, step in zip(courses, part.column("learnt"), strict=True)
+    ]
     return Drawing(
         f"course-{design}-{task.replace('d=', '').replace(',p=', '-')}",
         curves(series, x_label="steps of training", y_label="accuracy and sensitivity", log_x=True),
-        f"{design}, {task}, seed {seen.seed}: accuracy, sensitivity as a multiple of p / d = {goal:g}, and sensitivity "
-        f"to the bits of the product alone. Test accuracy of 99 % by seed: {when}.",
+        f"{design}, {task}, seed {seen.seed}: train and test accuracy, sensitivity as a multiple of p / d = {goal:g}, "
+        f"and sensitivity to the bits of the product alone. Test accuracy of 99 %: {', '.join(learnt_at)}.",
         "Curves of accuracy and sensitivity over the steps of training.",
     )
 

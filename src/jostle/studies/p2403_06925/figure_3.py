@@ -299,7 +299,7 @@ def _attention(small: Records[Choices]) -> Drawing:
         dots(rows, x_label="softmax scores, summed over a group of tokens"),
         "Where attention goes: softmax scores summed over each group of tokens, after training and if all positions "
         "had the same; the mean and the range over seeds, learning rates and small initial scales.",
-        "For each case and group of tokens the summed attention before and after training.",
+        "For each case and group of tokens the summed attention, uniform and after training.",
     )
 
 

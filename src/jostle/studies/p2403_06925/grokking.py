@@ -210,8 +210,9 @@ def _trajectories(records: Records[Choices], design: str) -> list[Trajectory]:
 
 
 def _drawings(design: str, networks: Sequence[Trajectory], settings: Choices) -> list[Drawing]:
-    began = [each for network in networks if (each := onset(network)) is not None]
-    when = f"they generalise at epochs {', '.join(map(str, sorted(began)))}" if began else "none of them generalises"
+    began = {network.seed: onset(network) for network in networks}
+    told = [f"seed {seed} {'not' if at is None else f'at {at:,}'}" for seed, at in began.items()]
+    when = f"when they generalise, within {settings.epochs:,} epochs: {', '.join(told)}"
     single = [Series(f"seed {network.seed}", network.epochs[1:], network.curve(PAPERS)[1:]) for network in networks]
     leads = [lead_times(network) for network in networks]
     measures = [name for name in (PAPERS, TOKENWISE, *RIVALS) if any(name in each for each in leads)]
@@ -236,7 +237,7 @@ def _drawings(design: str, networks: Sequence[Trajectory], settings: Choices) ->
                 f"lead-times-{design}",
                 dots(rows, x_label="epochs before the onset"),
                 "By how many epochs the one change of each measure between memorising and generalising comes before "
-                f"the onset ({design}); the mean and the range over networks.",
+                f"the onset ({design}); the mean and the range over {sum(map(bool, leads))} networks that generalise.",
                 "Lead time of each measure.",
             )
         )
