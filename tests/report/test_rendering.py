@@ -114,6 +114,13 @@ def test_contents_from_four_sections_on_lead_to_them(sections, has_contents):
     assert links == ([a["id"] for a in tree.find("section") if a["id"] != "settings"] if has_contents else [])
 
 
+def test_contents_leave_out_what_goes_on_with_the_section_before():
+    sections = [Section("A"), Section("A, again", is_listed=False), Section("B"), Section("C"), Section("D")]
+    tree = Tree(render(Page("T", "", sections)))
+    assert [attributes["href"] for attributes in tree.find("a")] == ["#s-a", "#s-b", "#s-c", "#s-d"]
+    assert len(tree.find("section")) == 5
+
+
 def test_titles_that_look_like_numbered_repeats_do_not_clash():
     titles = ["A", "A", "A.2", "a", "", "!", "settings"]
     tree = Tree(render(Page("T", "", [Section(title) for title in titles], {"k": "v"})))

@@ -22,7 +22,7 @@ def test_the_page_holds_everything_and_asks_nobody_for_anything(tmp_path):
     write(page(tmp_path / "runs"), tmp_path / "report.html")
     html = (tmp_path / "report.html").read_text()
     for text in (
-        "2 runs of studies: 1 agrees, 1 disagrees.",
+        "2 runs of studies: 1 in agreement, 1 in disagreement.",
         Toy.claim,
         Toy.source,
         "Differs from the paper: It is made up.",

@@ -126,6 +126,7 @@ class Section:
         alt: what the figure shows, for people who cannot see it; by default title and caption.
         passages: texts with shaded tokens.
         legend: what the shades mean: words shaded as tokens are, above the passages.
+        is_listed: whether the table of contents has it; a section that goes on with the one before need not be there.
     """
 
     title: str
@@ -137,6 +138,7 @@ class Section:
     alt: str = ""
     passages: Sequence[Passage] = ()
     legend: Sequence[Token] = ()
+    is_listed: bool = True
 
     def __post_init__(self) -> None:
         for name in ("text", "notes"):

@@ -43,7 +43,7 @@ def render(page: Page) -> str:
             script_digest=digest,
             data=Markup(embedded(dict(page.data))),
             data_id=DATA_ID,
-            has_contents=len(page.sections) >= CONTENTS_FROM,
+            has_contents=sum(section.is_listed for section in page.sections) >= CONTENTS_FROM,
         )
     )
 

@@ -10,7 +10,9 @@ from jostle.report.page import Value
 from jostle.results import Record
 from jostle.studies.folder import FIGURES, read_summary
 from jostle.studies.scoreboard import COLUMNS, Row, counts, scoreboard
-from jostle.studies.verdict import Finding
+from jostle.studies.verdict import Finding, Verdict
+
+_SAID: dict[str, str] = {Verdict.AGREES: "in agreement", Verdict.DISAGREES: "in disagreement"}
 
 
 def page(runs: str | Path) -> Page:
@@ -30,7 +32,7 @@ def page(runs: str | Path) -> Page:
 def _lead(rows: list[Row]) -> str:
     if not rows:
         return "There is no run of a study here yet."
-    found = ", ".join(f"{count} {status.lower()}" for status, count in counts(rows).items())
+    found = ", ".join(f"{count} {_SAID.get(status, status.lower())}" for status, count in counts(rows).items())
     return f"{len(rows)} run{'s' if len(rows) > 1 else ''} of studies: {found}."
 
 
@@ -63,7 +65,7 @@ def _study(row: Row) -> Iterator[Section]:
     text = [*said, *first.get("text", [])]
     yield Section(title=title, **{**first, "text": text}, table=_findings(summary), notes=_notes(summary))
     for number, figure in enumerate(figures[1:], start=2):
-        yield Section(title=f"{title}, figure {number}", **figure)
+        yield Section(title=f"{title}, figure {number}", **figure, is_listed=False)
 
 
 def _figures(folder: Path, summary: Record) -> Iterator[dict[str, Any]]:
