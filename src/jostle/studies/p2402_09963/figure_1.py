@@ -47,16 +47,17 @@ class Figure1(Study[Choices]):
     version = 1
     scales = {
         "smoke": Choices(seeds=1, targets=("parity", "majority"), **runs.TINY),
-        "small": Choices(settle=800),  # with 300, PARITY of 16 bits does not get below the loss that counts
+        "small": Choices(lengths=(4, 6, 8, 10, 12), settle=1000),
         "paper": Choices(seeds=10, lengths=tuple(range(4, 31)), steps=10_000, fit_loss=0.0, strings=1024),
     }
     deviations = (
         runs.STOPPED,
         runs.FILTERED,
         runs.FRESH,
-        "No curriculum over lengths is used up to 16 bits, which the paper's network, batch and learning rate learn "
+        "No curriculum over lengths is used up to 12 bits, which the paper's network, batch and learning rate learn "
         "in some hundred steps; `curriculum` trains on shorter strings first where more bits need it.",
-        "Lengths 4, 8, 12 and 16 with 3 seeds at small scale; the paper has 4 to 30 with 10.",
+        "Lengths from 4 to 12 with 3 seeds at small scale; the paper has 4 to 30 with 10. In a trial PARITY of 16 bits "
+        "fitted after 1,179 steps and was at a loss of 0.0011 after 800 more, just above what counts.",
     )
 
     def cells(self, settings: Choices, seeds: Sequence[int]) -> list[Cell]:
