@@ -1,5 +1,7 @@
 """Which network is trained, and how."""
 
+import contextlib
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -9,6 +11,22 @@ from torch import nn
 from jostle.errors import UsageError
 from jostle.hardness.architectures import ARCHITECTURES, least_depth
 from jostle.models.sizes import check_factor, check_positive
+
+SMOOTHING = 0.95  # of the loss that says when a network has fitted
+SHOWN = 20  # steps from one line of progress to the next
+
+
+@contextlib.contextmanager
+def first_weights(seed: int) -> Iterator[None]:
+    """Inside, modules are float32 and their random numbers a function of ``seed``; afterwards all is as before."""
+    before = torch.get_default_dtype()
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(seed)
+        torch.set_default_dtype(torch.float32)
+        try:
+            yield
+        finally:
+            torch.set_default_dtype(before)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,15 +53,8 @@ class Design:
 
     def create(self, n: int, seed: int) -> nn.Module:
         """The untrained network for n bits, in float32; torch's own random state is left alone."""
-        build = ARCHITECTURES.get(self.architecture)
-        with torch.random.fork_rng(devices=[]):
-            torch.default_generator.manual_seed(seed)
-            before = torch.get_default_dtype()
-            torch.set_default_dtype(torch.float32)
-            try:
-                return build(n, dim=self.dim, depth=self.depth, heads=self.heads)
-            finally:
-                torch.set_default_dtype(before)
+        with first_weights(seed):
+            return ARCHITECTURES.get(self.architecture)(n, dim=self.dim, depth=self.depth, heads=self.heads)
 
     def describe(self) -> dict[str, Any]:
         """All choices, as JSON values; a transformer is what is meant where no architecture is named."""

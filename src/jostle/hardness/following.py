@@ -4,7 +4,6 @@
 """
 
 import contextlib
-import math
 import tempfile
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
@@ -16,7 +15,7 @@ from torch import Tensor, nn
 
 from jostle.errors import UsageError
 from jostle.hardness.designs import Design, Plan
-from jostle.hardness.observing import STEP, drawn
+from jostle.hardness.observing import drawn, step_length
 from jostle.hardness.passes import outputs
 from jostle.hardness.tasks import Task
 from jostle.hardness.training import train
@@ -131,8 +130,8 @@ class Observer:
         self._bits = drawn(task.n, strings, seed)  # (strings, n)
         self._labels = torch.from_numpy(task.label(self._bits.numpy().astype(np.int8)))
         # The steps do not depend on the weights; they are drawn once, which takes longer than a look.
-        moved = chosen_parameters(design.create(task.n, 0), POSITIONS)
-        noise = WeightNoise(moved, "sphere", STEP * math.sqrt(sum(each.numel() for each in moved.values())), seed)
+        like = design.create(task.n, 0)
+        noise = WeightNoise(chosen_parameters(like, POSITIONS), "sphere", step_length(like), seed)
         groups = torch.split(torch.arange(directions), _AT_ONCE)
         self._steps = torch.cat([torch.from_numpy(noise.steps(group.tolist())).float() for group in groups])
 

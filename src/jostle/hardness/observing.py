@@ -12,6 +12,7 @@ from jostle.boolean import cube, pointwise
 from jostle.hardness.tasks import Task
 from jostle.landscape import POSITIONS, average_direction_sharpness, layernorm_blowup, parameter_norm
 from jostle.landscape.arguments import chosen_parameters
+from jostle.landscape.layernorm import is_norm
 
 CONVERGED = 1e-3
 """A mean squared error below it, where labels are 0 and 1, is paper 2's rule for a run that counts."""
@@ -84,7 +85,7 @@ def observe(
     few, whole = drawn(task.n, strings, seed), drawn(task.n, 2**LARGEST if task.n <= LARGEST else tests, seed + 1)
     labels = torch.from_numpy(task.label(few.numpy().astype(np.int8))).to(few.dtype)
     outputs, wanted = _outputs(network, whole), task.label(whole.numpy().astype(np.int8))
-    rho = STEP * math.sqrt(sum(weight.numel() for weight in chosen_parameters(network, POSITIONS).values()))
+    rho = step_length(network)
     common: dict[str, Any] = {"directions": directions, "label_values": (0.0, 1.0), "seed": seed, "level": level}
     moved = average_direction_sharpness(network, few, labels, rho=rho, **common)
     released = average_direction_sharpness(network, few, labels, protocol="released", std=STEP, **common)
@@ -106,6 +107,11 @@ def observe(
     )
 
 
+def step_length(network: nn.Module, std: float = STEP) -> float:
+    """rho = std sqrt(number of weights but positions): as long as Gaussian steps of ``std`` on each of them are."""
+    return std * math.sqrt(sum(weight.numel() for weight in chosen_parameters(network, POSITIONS).values()))
+
+
 def answers(network: nn.Module, n: int) -> np.ndarray[Any, np.dtype[np.int8]]:
     """The function that a network has learnt, -1 or 1 by the side of 0.5, at all 2^n strings in table order."""
     return np.where(_outputs(network, drawn(n, 2**n, 0)) > 0.5, 1, -1).astype(np.int8)
@@ -113,7 +119,7 @@ def answers(network: nn.Module, n: int) -> np.ndarray[Any, np.dtype[np.int8]]:
 
 def _blowups(network: nn.Module, bits: Tensor) -> tuple[float, float, float]:
     """By the paper's definition, by the released code's, and the mean square of the first."""
-    if not any("Norm" in type(module).__name__ for module in network.modules()):
+    if not any(map(is_norm, network.modules())):
         return 1.0, 1.0, 1.0
     found = layernorm_blowup(network, bits)
     return found.value, layernorm_blowup(network, bits, protocol="released").value, found.mean_square

@@ -4,7 +4,6 @@ The symbol at place i is x_1 ... x_i as a product of signs, which is y_{i-1} x_i
 symbols. Paper 2 (2402.09963) trains ``BitScratchpad`` on it by teacher forcing and lets it write by greedy steps.
 """
 
-import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -15,12 +14,11 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from jostle.hardness.designs import Plan
-from jostle.hardness.observing import STEP, drawn
+from jostle.hardness.designs import Plan, first_weights
+from jostle.hardness.observing import drawn, step_length
 from jostle.hardness.single import Weights, train_single
 from jostle.hardness.tasks import known
 from jostle.landscape import POSITIONS, average_direction_sharpness, layernorm_blowup, parameter_norm
-from jostle.landscape.arguments import chosen_parameters
 from jostle.models.bit_scratchpad import BitScratchpad
 from jostle.progress import Progress
 
@@ -82,14 +80,8 @@ def prefix_parities(bits: Tensor) -> Tensor:
 
 def create_scratchpad(n: int, seed: int, **sizes: Any) -> BitScratchpad:
     """The untrained network for n bits, in float32; torch's own random state is left alone."""
-    with torch.random.fork_rng(devices=[]):
-        torch.default_generator.manual_seed(seed)
-        before = torch.get_default_dtype()
-        torch.set_default_dtype(torch.float32)
-        try:
-            return BitScratchpad(max_length=n, **sizes)
-        finally:
-            torch.set_default_dtype(before)
+    with first_weights(seed):
+        return BitScratchpad(max_length=n, **sizes)
 
 
 def train_scratchpad(
@@ -162,7 +154,7 @@ def observe_scratchpad(
     """
     few, whole = drawn(n, strings, seed), drawn(n, tests, seed + 1)
     inputs = {"bits": few, "scratchpad": prefix_parities(few)}
-    rho = STEP * math.sqrt(sum(weight.numel() for weight in chosen_parameters(network, POSITIONS).values()))
+    rho = step_length(network)
     common: dict[str, Any] = {"rho": rho, "directions": directions, "label_values": (0.0, 1.0), "seed": seed}
     moved = average_direction_sharpness(network, inputs, level=level, **common)
     ends = moved.function.interval if len(few) == 2**n else moved.population

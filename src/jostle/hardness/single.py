@@ -12,16 +12,12 @@ import torch
 from torch import Tensor, nn
 
 from jostle.errors import FailureError, UsageError
-from jostle.hardness.designs import Plan
-from jostle.hardness.storage import State, load_state, save_state
+from jostle.hardness.designs import SHOWN, SMOOTHING, Plan
+from jostle.hardness.storage import STATE, State, load_state, save_state
 from jostle.models.sizes import check_positive
 from jostle.progress import Progress, reporter
 from jostle.progress import State as Shown
 from jostle.training.stacked_adamw import StackedAdamW
-
-STATE = "training.safetensors"
-_SMOOTHING = 0.95  # of the loss that says when a network has fitted
-_SHOWN = 20  # steps from one line of progress to the next
 
 Weights = Mapping[str, Tensor]
 Loss = Callable[[Weights, int], Tensor]
@@ -65,7 +61,7 @@ def train_single(
             steps = training.state.steps
             if steps % checkpoint_every == 0:
                 training.save()
-            if steps % _SHOWN == 0:
+            if steps % SHOWN == 0:
                 report(Shown(steps / plan.steps, steps, f"loss {float(training.state.loss):.2e}", "steps"))
     training.save()
     return training.finish()
@@ -110,7 +106,7 @@ class _Training:
             )
         is_first = bool(state.loss.isnan())
         state.loss = torch.full_like(state.loss, value) if is_first else state.loss.lerp(
-            torch.full_like(state.loss, value), 1 - _SMOOTHING
+            torch.full_like(state.loss, value), 1 - SMOOTHING
         )  # fmt: skip
         if int(state.fitted) < 0 and float(state.loss) < self._plan.fit_loss:
             state.fitted = torch.full_like(state.fitted, state.steps)

@@ -15,6 +15,7 @@ from jostle.training.recipe import check_same
 from jostle.training.stacked_adamw import StackedAdamW
 
 FORMAT = "jostle-hardness-1"
+STATE = "training.safetensors"
 
 
 @dataclass

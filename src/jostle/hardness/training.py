@@ -12,19 +12,16 @@ from torch.nn.utils.rnn import pad_sequence
 
 from jostle.errors import FailureError, UsageError
 from jostle.hardness.architectures import evaluation, takes_shorter
-from jostle.hardness.designs import Design, Plan
+from jostle.hardness.designs import SHOWN, SMOOTHING, Design, Plan
 from jostle.hardness.layout import Layout
-from jostle.hardness.storage import State, load_state, save_state
+from jostle.hardness.storage import STATE, State, load_state, save_state
 from jostle.hardness.tasks import Task
 from jostle.models.sizes import check_positive
 from jostle.progress import Progress, reporter
 from jostle.progress import State as Shown
 from jostle.training.stacked_adamw import StackedAdamW
 
-STATE = "training.safetensors"
-_SMOOTHING = 0.95  # of the loss that says when a network has fitted
 _NUMBERS = 2**18  # of tokens at once: one megabyte
-_SHOWN = 20  # steps from one line of progress to the next
 
 Watch = Callable[[int, tuple[nn.Module, ...]], None]
 """Told how many steps are done, and given the networks after them."""
@@ -93,7 +90,7 @@ def train(
                 watch(training.state.steps, training.result().networks)
             if training.state.steps % checkpoint_every == 0:
                 training.save()
-            if training.state.steps % _SHOWN == 0:
+            if training.state.steps % SHOWN == 0:
                 report(training.shown())
     training.save()
     return training.result()
@@ -167,7 +164,7 @@ class _Training:
             raise FailureError(
                 f"training diverged before step {state.steps}; a smaller lr than {self._plan.lr} may help"
             )
-        smoothed = torch.where(state.loss.isnan(), losses, _SMOOTHING * state.loss + (1 - _SMOOTHING) * losses)
+        smoothed = torch.where(state.loss.isnan(), losses, SMOOTHING * state.loss + (1 - SMOOTHING) * losses)
         state.loss = torch.where(rates[:, 0] > 0, smoothed, state.loss)
         fits = state.loss < self._enough[state.stage]
         if state.stage < len(self._plan.lengths(self._n)) - 1:

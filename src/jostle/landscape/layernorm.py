@@ -117,13 +117,14 @@ def layernorm_blowup(
 def _norms(model: Any) -> dict[nn.Module, str]:
     if not isinstance(model, nn.Module):
         raise UsageError(f"model is a {type(model).__name__}; expected a torch.nn.Module with layer norms")
-    found = {module: name or "itself" for name, module in model.named_modules() if _is_norm(module)}
+    found = {module: name or "itself" for name, module in model.named_modules() if is_norm(module)}
     if not found:
         raise UsageError("model has no LayerNorm or RMSNorm among its parts; there is nothing to blow up")
     return found
 
 
-def _is_norm(module: nn.Module) -> bool:
+def is_norm(module: nn.Module) -> bool:
+    """Whether ``layernorm_blowup`` takes a module for a layer norm: by its type, or by the name of its class."""
     kind = type(module).__name__
     return isinstance(module, nn.LayerNorm | nn.RMSNorm) or "LayerNorm" in kind or "RMSNorm" in kind
 

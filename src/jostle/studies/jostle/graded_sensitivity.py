@@ -14,7 +14,7 @@ from jostle.boolean import pointwise
 from jostle.figures import scatter
 from jostle.hardness import CONVERGED, Design, Plan
 from jostle.hardness.copies import moved_tables
-from jostle.landscape.arguments import chosen_parameters
+from jostle.hardness.observing import step_length
 from jostle.results import Record
 from jostle.specs import written
 from jostle.studies.catalogue import register
@@ -108,12 +108,10 @@ class GradedSensitivity(Study[Choices]):
             progress=within(context.report, 0.0, 0.7),
         )  # fmt: skip
         network = trained.networks[0]
-        weights = sum(weight.numel() for weight in chosen_parameters(network, landscape.POSITIONS).values())
         steps, outputs = {}, np.empty(0)
         for std in settings.stds:
-            outputs, copies = moved_tables(
-                network, n, rho=std * math.sqrt(weights), directions=settings.directions, seed=seed
-            )
+            rho = step_length(network, std)
+            outputs, copies = moved_tables(network, n, rho=rho, directions=settings.directions, seed=seed)
             steps[written(std)] = _compared(2 * outputs - 1, 2 * copies - 1)
         loss, scale = float(np.square(outputs - (signs + 1) / 2).mean()), task.scale()
         is_right = bool(((outputs > 0.5) == (signs > 0)).all())
