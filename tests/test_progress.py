@@ -100,6 +100,15 @@ def test_a_share_that_stands_still_makes_the_time_longer(clock):
     assert left(clock, (0, 0.0), (100, 0.5), (300, 0.5)) == ["", "about 2 min left", "about 5 min left"]
 
 
+def test_a_million_states_are_not_kept(clock):
+    remaining = Remaining()
+    for state in range(10**5):
+        clock[0] += 0.01
+        said = remaining(state / 10**6)
+    assert said == "about 2.5 h left"  # 9,000 s
+    assert len(remaining._shares) <= 1001
+
+
 def test_nothing_is_said_before_it_is_known(clock):
     assert left(clock, (0, 0.0), (2.9, 0.5), (2.95, 0.6)) == ["", "", ""]
     assert left(clock, (0, 0.0), (100, 0.005)) == ["", ""]

@@ -1,5 +1,6 @@
 """What a person sees while something long runs: a bar on a terminal, plain lines elsewhere, the time that is left."""
 
+import bisect
 import sys
 import time
 from collections.abc import Callable
@@ -9,6 +10,7 @@ from typing import Protocol
 _SECONDS_BETWEEN_LINES = 2.0
 _SECONDS_UNTIL_KNOWN = 3.0  # before that, nothing is said of the time that is left
 _SHARE_UNTIL_KNOWN = 0.01
+_SHARE_BETWEEN = 0.001  # from one state that is remembered to the next
 
 
 @dataclass(frozen=True)
@@ -69,17 +71,20 @@ class Remaining:
 
     def __init__(self, clock: Callable[[], float] | None = None) -> None:
         self._clock = clock or time.monotonic
-        self._seen: list[tuple[float, float]] = []  # (time, share), both growing
+        self._times: list[float] = []
+        self._shares: list[float] = []  # at these times; a thousand at most, however often it is asked
 
     def __call__(self, share: float) -> str:
         """The time left once ``share`` of all is done, in words; empty as long as it is not known."""
         now = self._clock()
-        if not self._seen or share > self._seen[-1][1]:
-            self._seen.append((now, share))
-        began, first = self._seen[0]
+        if not self._shares or share >= self._shares[-1] + _SHARE_BETWEEN:
+            self._times.append(now)
+            self._shares.append(share)
+        began, first = self._times[0], self._shares[0]
         if now - began < _SECONDS_UNTIL_KNOWN or share - first < _SHARE_UNTIL_KNOWN or share >= 1:
             return ""
-        then, before = [each for each in self._seen if each[1] <= (first + share) / 2][-1]
+        halfway = bisect.bisect_right(self._shares, (first + share) / 2) - 1
+        then, before = self._times[halfway], self._shares[halfway]
         return f"about {in_words((1 - share) * (now - then) / (share - before))} left"
 
 
