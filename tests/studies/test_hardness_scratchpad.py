@@ -28,7 +28,7 @@ from jostle.studies import Context, Records, Verdict, decide
 from jostle.training.stacked_adamw import StackedAdamW
 from tests.studies.stopping import stopped_and_resumed
 
-FIGURE_11, LENGTHS = "2402.09963/figure-11", "2402.09963/length-generalisation"
+PAD, LENGTHS = "2402.09963/scratchpad", "2402.09963/length-generalisation"
 SIZES = {"dim": 8}
 
 
@@ -218,7 +218,7 @@ class TestMeasures:
 
 def made(flat=0.001, steep=0.03, spoiled=()):
     """Runs whose sharpness is a line in n with a little noise."""
-    study = studies.get(FIGURE_11)
+    study = studies.get(PAD)
     settings, rng = study.scales["small"], np.random.default_rng(3)
     cells = study.cells(settings, range(settings.seeds))
     found = {}
@@ -238,14 +238,14 @@ def made(flat=0.001, steep=0.03, spoiled=()):
     return Records(cells, found, settings, "small")
 
 
-def findings(records, name=FIGURE_11):
+def findings(records, name=PAD):
     return {finding.statement: finding for finding in decide(studies.get(name).expectations(records), scale="small")}
 
 
 SLOPE = "slope of sharpness over the number of bits, without a scratchpad - "
 
 
-class TestFigure11:
+class TestScratchpad:
     def test_it_agrees_where_only_networks_without_a_scratchpad_are_sharper(self):
         records = made()
         found = findings(records)
@@ -253,7 +253,7 @@ class TestFigure11:
         assert found[f"{SLOPE}with one"].value == pytest.approx(0.029, abs=0.002)
         assert found[f"{SLOPE}5 times that with one"].value == pytest.approx(0.025, abs=0.003)
         assert len([finding for finding in found.values() if not finding.is_beyond]) == 2
-        stems = [drawing.stem for drawing in studies.get(FIGURE_11).figures(records)]
+        stems = [drawing.stem for drawing in studies.get(PAD).figures(records)]
         assert stems == ["sharpness", "blowup", "norm"]
 
     def test_it_disagrees_where_it_must(self):
@@ -268,17 +268,17 @@ class TestFigure11:
         found = findings(records)
         assert found[f"{SLOPE}with one"].value == pytest.approx(0.029, abs=0.002)
         assert found["scratchpad: every run converged"].verdict == Verdict.DISAGREES
-        caption = studies.get(FIGURE_11).figures(records)[0].caption
+        caption = studies.get(PAD).figures(records)[0].caption
         assert "2 of 40 runs did not converge and are left out: scratchpad/n=32/seed=0, no-scratchpad/n=10" in caption
 
     def test_no_converged_run_decides_nothing(self):
         records = made(spoiled=[cell.key for cell in made().cells])
         verdicts = {finding.verdict for finding in findings(records).values() if not finding.is_beyond}
         assert verdicts == {Verdict.UNDECIDED}
-        assert studies.get(FIGURE_11).figures(records)
+        assert studies.get(PAD).figures(records)
 
     def test_a_cell_gives_what_its_parts_give(self, tmp_path):
-        study = studies.get(FIGURE_11)
+        study = studies.get(PAD)
         settings = dataclasses.replace(study.scales["smoke"], steps=20)
         cell = next(cell for cell in study.cells(settings, range(1)) if cell.key == "scratchpad/n=3/seed=0")
         record = study.measure(cell, settings, Context(tmp_path, lambda state: None))
@@ -456,7 +456,7 @@ class TestLengthGeneralisation:
 
 @pytest.mark.parametrize(
     ("name", "key"),
-    [(FIGURE_11, "scratchpad/n=4/seed=0"), (LENGTHS, "scratchpad/seed=0"), (LENGTHS, "parity/seed=0")],
+    [(PAD, "scratchpad/n=4/seed=0"), (LENGTHS, "scratchpad/seed=0"), (LENGTHS, "parity/seed=0")],
 )
 def test_a_cell_that_was_stopped_ends_with_the_same_record(name, key, tmp_path, monkeypatch):
     study = studies.get(name)

@@ -39,7 +39,7 @@ MODULES: list[str] = [
     "jostle.studies.p2402_09963.figure_2",
     "jostle.studies.p2402_09963.figure_3",
     "jostle.studies.p2402_09963.figure_4",
-    "jostle.studies.p2402_09963.figure_11",
+    "jostle.studies.p2402_09963.scratchpad",
     "jostle.studies.p2402_09963.length_generalisation",
     "jostle.studies.p2402_09963.random_init",
     "jostle.studies.jostle.average_to_worst",

@@ -78,10 +78,10 @@ class Choices(Settings):
 
 
 @register
-class Figure11(Study[Choices]):
+class Scratchpad(Study[Choices]):
     """Average direction sharpness, blow-up and norm over lengths, with the steps written down and without."""
 
-    name = "2402.09963/figure-11"
+    name = "2402.09963/scratchpad"
     title = "PARITY with a scratchpad"
     claim = (
         "With a scratchpad for the parities of all beginnings, each step has low sensitivity, and sharpness and "
