@@ -48,7 +48,7 @@ def test_positions_are_fixed_and_not_saved():
     assert not model.positions.requires_grad
 
 
-@pytest.mark.parametrize("kind", ["softmax", "relu", "linear"])
+@pytest.mark.parametrize("kind", ["softmax", "relu", "linear", "uniform"])
 def test_attention_by_loops(kind):
     generator = torch.Generator().manual_seed(0)
     q, k, v = torch.randn(3, 1, 2, 5, 4, generator=generator, dtype=torch.float64)  # each (batch, heads, tokens, dim)
@@ -59,6 +59,8 @@ def test_attention_by_loops(kind):
             if kind == "softmax":
                 total = sum(math.exp(s) for s in scores)
                 weights = [math.exp(s) / total for s in scores]
+            elif kind == "uniform":
+                weights = [1 / 5] * 5
             else:
                 weights = [(max(s, 0) if kind == "relu" else s) / 5 for s in scores]
             expected = sum(weight * v[0, head, j] for j, weight in enumerate(weights))
@@ -77,13 +79,16 @@ def test_attention_keeps_heads_apart():
     assert not torch.allclose(before[..., 3:], after[..., 3:])
 
 
-def test_forward_step_by_step():
+@pytest.mark.parametrize("norms", [True, False])
+def test_forward_step_by_step(norms):
     """The whole network once more, from its weights and the formulas."""
     sizes = {"image_size": 8, "channels": 2, "classes": 3, "dim": 8, "depth": 2, "heads": 2, "dim_head": 3}
-    model = models.create("vit-simple", **sizes, mlp_dim=5, seed=0).double()
+    model = models.create("vit-simple", **sizes, mlp_dim=5, norms=norms, seed=0).double()
     images = torch.randn(2, 2, 8, 8, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
 
     def norm(x, layer):
+        if not norms:
+            return x
         centred = x - x.mean(dim=-1, keepdim=True)
         return centred / (centred.square().mean(dim=-1, keepdim=True) + 1e-5).sqrt() * layer.weight + layer.bias
 

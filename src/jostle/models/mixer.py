@@ -4,7 +4,7 @@ from torch import Tensor, nn
 
 from jostle.models import register
 from jostle.models.sizes import check_images, check_patches, check_positive
-from jostle.models.vit import cut_patches
+from jostle.models.vit import cut_patches, norm
 
 
 @register("mlp-mixer")
@@ -23,6 +23,7 @@ class MLPMixer(nn.Module):
         depth: number of blocks.
         tokens_dim: hidden width of the MLP over the positions.
         mlp_dim: hidden width of the MLP over the channels of a token.
+        norms: with false there is no LayerNorm anywhere, which shows what they do; not part of the paper.
     """
 
     def __init__(
@@ -36,6 +37,7 @@ class MLPMixer(nn.Module):
         depth: int = 8,
         tokens_dim: int = 64,
         mlp_dim: int = 512,
+        norms: bool = True,
     ) -> None:
         super().__init__()
         check_positive(image_size=image_size, channels=channels, classes=classes, patch_size=patch_size, dim=dim)
@@ -44,8 +46,8 @@ class MLPMixer(nn.Module):
         self.image_size, self.channels, self.patch_size = image_size, channels, patch_size
         num_tokens = (image_size // patch_size) ** 2
         self.embed = nn.Linear(channels * patch_size**2, dim)
-        self.blocks = nn.Sequential(*(Block(num_tokens, dim, tokens_dim, mlp_dim) for _ in range(depth)))
-        self.norm = nn.LayerNorm(dim)
+        self.blocks = nn.Sequential(*(Block(num_tokens, dim, tokens_dim, mlp_dim, norms) for _ in range(depth)))
+        self.norm = norm(dim, norms)
         self.classifier = nn.Linear(dim, classes)
 
     def features(self, images: Tensor) -> Tensor:
@@ -64,10 +66,10 @@ class MLPMixer(nn.Module):
 class Block(nn.Module):
     """x + mlp over positions (norm(x)), the same for each channel; then x + mlp over channels (norm(x))."""
 
-    def __init__(self, num_tokens: int, dim: int, tokens_dim: int, mlp_dim: int) -> None:
+    def __init__(self, num_tokens: int, dim: int, tokens_dim: int, mlp_dim: int, norms: bool) -> None:
         super().__init__()
-        self.tokens_norm, self.tokens_mlp = nn.LayerNorm(dim), two_layers(num_tokens, tokens_dim)
-        self.channels_norm, self.channels_mlp = nn.LayerNorm(dim), two_layers(dim, mlp_dim)
+        self.tokens_norm, self.tokens_mlp = norm(dim, norms), two_layers(num_tokens, tokens_dim)
+        self.channels_norm, self.channels_mlp = norm(dim, norms), two_layers(dim, mlp_dim)
 
     def forward(self, tokens: Tensor) -> Tensor:
         """One block, (batch, tokens, dim) -> (batch, tokens, dim)."""

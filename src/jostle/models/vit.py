@@ -13,6 +13,7 @@ from jostle.models import register
 from jostle.models.sizes import check_choice, check_images, check_patches, check_positive
 
 ATTENTIONS = ("softmax", "relu", "linear")
+UNIFORM = "uniform"
 
 
 @register("vit-simple")
@@ -32,7 +33,8 @@ class SimpleVisionTransformer(nn.Module):
         heads: attention heads in each block.
         dim_head: width of a head; need not be dim / heads.
         mlp_dim: hidden width of the MLP in each block.
-        attention: ``softmax``, ``relu`` or ``linear``; see ``Attention``.
+        attention: ``softmax``, ``relu``, ``linear`` or ``uniform``; see ``Attention``.
+        norms: with false there is no LayerNorm anywhere, which shows what they do; not part of any paper.
     """
 
     def __init__(
@@ -48,6 +50,7 @@ class SimpleVisionTransformer(nn.Module):
         dim_head: int = 64,
         mlp_dim: int = 512,
         attention: str = "softmax",
+        norms: bool = True,
     ) -> None:
         super().__init__()
         check_positive(image_size=image_size, channels=channels, classes=classes, patch_size=patch_size, dim=dim)
@@ -55,11 +58,11 @@ class SimpleVisionTransformer(nn.Module):
         check_patches(image_size, patch_size)
         self.image_size, self.channels, self.patch_size = image_size, channels, patch_size
         patch_dim = channels * patch_size**2
-        self.embed = nn.Sequential(nn.LayerNorm(patch_dim), nn.Linear(patch_dim, dim), nn.LayerNorm(dim))
+        self.embed = nn.Sequential(norm(patch_dim, norms), nn.Linear(patch_dim, dim), norm(dim, norms))
         self.positions: Tensor  # (tokens, dim)
         self.register_buffer("positions", sincos_positions(image_size // patch_size, dim), persistent=False)
-        self.blocks = nn.Sequential(*(Block(dim, heads, dim_head, mlp_dim, attention) for _ in range(depth)))
-        self.norm = nn.LayerNorm(dim)
+        self.blocks = nn.Sequential(*(Block(dim, heads, dim_head, mlp_dim, attention, norms) for _ in range(depth)))
+        self.norm = norm(dim, norms)
         self.classifier = nn.Linear(dim, classes)
 
     def features(self, images: Tensor) -> Tensor:
@@ -108,13 +111,18 @@ def sincos_positions(grid: int, dim: int) -> Tensor:
     return torch.cat(parts, dim=1).to(torch.get_default_dtype())  # (tokens, dim)
 
 
+def norm(dim: int, norms: bool = True) -> nn.Module:
+    """LayerNorm over the last ``dim`` numbers, or with ``norms=False`` nothing."""
+    return nn.LayerNorm(dim) if norms else nn.Identity()
+
+
 class Block(nn.Module):
     """Pre-norm block: x + attention(norm(x)), then x + mlp(norm(x)); tokens in, tokens out."""
 
-    def __init__(self, dim: int, heads: int, dim_head: int, mlp_dim: int, attention: str) -> None:
+    def __init__(self, dim: int, heads: int, dim_head: int, mlp_dim: int, attention: str, norms: bool) -> None:
         super().__init__()
-        self.attention = nn.Sequential(nn.LayerNorm(dim), Attention(dim, heads, dim_head, attention))
-        self.mlp = nn.Sequential(nn.LayerNorm(dim), nn.Linear(dim, mlp_dim), nn.GELU(), nn.Linear(mlp_dim, dim))
+        self.attention = nn.Sequential(norm(dim, norms), Attention(dim, heads, dim_head, attention))
+        self.mlp = nn.Sequential(norm(dim, norms), nn.Linear(dim, mlp_dim), nn.GELU(), nn.Linear(mlp_dim, dim))
 
     def forward(self, tokens: Tensor) -> Tensor:
         """One block, (batch, tokens, dim) -> (batch, tokens, dim)."""
@@ -128,11 +136,12 @@ class Attention(nn.Module):
 
     ``softmax``: A = softmax(s). ``relu``: A = relu(s) / tokens (Wortsman et al. 2023, 2309.08586). ``linear``:
     A = s / tokens, computed as q (k^T v), so the cost grows with the number of tokens and not with its square.
+    ``uniform``: A = 1 / tokens whatever the tokens are, so that queries and keys are without use: a control.
     """
 
     def __init__(self, dim: int, heads: int, dim_head: int, kind: str = "softmax") -> None:
         super().__init__()
-        check_choice("attention", kind, ATTENTIONS)
+        check_choice("attention", kind, (*ATTENTIONS, UNIFORM))
         self.heads, self.dim_head, self.kind = heads, dim_head, kind
         self.to_qkv = nn.Linear(dim, 3 * heads * dim_head, bias=False)
         self.to_out = nn.Linear(heads * dim_head, dim, bias=False)
@@ -150,6 +159,8 @@ class Attention(nn.Module):
         """A v for queries, keys and values of shape (batch, heads, tokens, dim_head)."""
         if self.kind == "softmax":
             return nn.functional.scaled_dot_product_attention(q, k, v)
+        if self.kind == UNIFORM:
+            return v.mean(dim=-2, keepdim=True).expand_as(v)
         scale: float = self.dim_head**-0.5 / k.shape[-2]
         if self.kind == "relu":
             weights = torch.relu(q @ k.mT) * scale  # (batch, heads, tokens, tokens)

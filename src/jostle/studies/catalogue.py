@@ -42,6 +42,7 @@ MODULES: list[str] = [
     "jostle.studies.p2402_09963.scratchpad",
     "jostle.studies.p2402_09963.length_generalisation",
     "jostle.studies.p2402_09963.random_init",
+    "jostle.studies.jostle.architectures",
     "jostle.studies.jostle.average_to_worst",
     "jostle.studies.jostle.average_to_worst_maps",
     "jostle.studies.jostle.correlations",
