@@ -21,9 +21,10 @@ HEAD = """# Reproducing the papers
 
 Written by `make scoreboard` from the records in [results/studies](results/studies); run a study again with
 `jostle run NAME --scale small --workers 2 --out runs`, and make a page of your own runs with `jostle report runs`.
-A verdict comes from intervals: AGREES if they lie where the paper's claim puts them, DISAGREES if they exclude it,
-UNDECIDED otherwise. The intervals for what a paper says cover together with 95 %, and so do those for the questions
-that go beyond it, which are judged alike and are no part of the verdict.
+A verdict comes from intervals: AGREES if they lie where the claim puts them, DISAGREES if they exclude it, UNDECIDED
+otherwise. The intervals for what is claimed cover together with 95 %, and so do those for the questions that go beyond
+the claim, which are judged alike and are no part of the verdict. A claim is a paper's, in our words; studies called
+jostle/... judge claims of ours, which no paper makes.
 
 Several studies look at the same trained networks. They are kept in `runs/networks`, so a second study finds what a
 first one trained; deleting that folder costs time and changes no number. Minutes are those of one core, and leave out
@@ -56,7 +57,7 @@ def details(row: Row) -> str:
     lines = [f"## {row.name}, {row.scale}: {row.verdict}", "", f"*{summary['title']}.* {summary['source']}."]
     lines += ["", "| finding | expected | measured | verdict | why |", "|---|---|---|---|---|"]
     for finding in map(Finding.from_dict, summary["findings"]):
-        beyond = " (beyond the paper)" if finding.is_beyond else ""
+        beyond = " (beyond the claim)" if finding.is_beyond else ""
         cells = (finding.statement, finding.expected, finding.measured, f"{finding.verdict}{beyond}", finding.reason)
         lines.append("| " + " | ".join(cell.replace("|", "\\|").replace("<", "&lt;") for cell in cells) + " |")
     for figure in summary["figures"]:

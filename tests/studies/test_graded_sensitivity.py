@@ -111,7 +111,23 @@ def test_it_agrees_where_sharpness_follows_sensitivity():
     assert [finding.verdict for finding in shares][1:] == [Verdict.AGREES] * 2
     assert shares[0].value < shares[1].value <= shares[2].value == 1
     assert found["sensitive functions, as_n >= n / 2: share of it that copies lose"].value == pytest.approx(0.4)
+    assert found["share of the sharpness that the inequality asks for, mean over functions"].value == pytest.approx(0.3)
+    whole = found["log sharpness: random functions - parity of all bits"].value
+    assert whole == pytest.approx(math.log(0.9 / 1.05), abs=0.1)
     assert found["every network converged"].verdict == Verdict.AGREES
+
+
+def test_what_copies_of_random_functions_lose_is_told_apart():
+    rng = np.random.default_rng(1)
+
+    def lost(cell):
+        is_random = cell.values["target"].startswith("random")
+        return {"lost": (-0.2 if is_random else 0.4) + 0.01 * rng.normal()}
+
+    found = findings(GRADED, graded(law, lost))
+    assert found["random functions: share of as_n that copies lose"].verdict == Verdict.DISAGREES
+    assert found["random functions: share of as_n that copies lose"].value == pytest.approx(-0.2, abs=0.02)
+    assert found["sensitive functions, as_n >= n / 2: share of it that copies lose"].verdict == Verdict.AGREES
 
 
 def test_it_disagrees_where_sharpness_falls():

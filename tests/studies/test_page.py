@@ -72,8 +72,8 @@ def test_text_of_a_study_is_only_text(tmp_path, monkeypatch):
 def test_what_is_beyond_the_paper_is_marked(tmp_path, monkeypatch):
     expectations = Toy.expectations
     monkeypatch.setattr(Toy, "expectations", lambda *arguments: [*map(beyond, expectations(*arguments))])
-    assert "(beyond the paper)" in str(toy(tmp_path))
+    assert "(beyond the claim)" in str(toy(tmp_path))
     html = render(page(tmp_path))
-    assert html.count(">AGREES (beyond the paper)<") == 2
-    assert "; beyond the paper)" in html
+    assert html.count(">AGREES (beyond the claim)<") == 2
+    assert "; beyond the claim)" in html
     assert "Verdict: UNDECIDED." in html

@@ -66,7 +66,7 @@ def test_the_markdown_table_has_one_line_a_row_whatever_the_text(tmp_path, monke
     toy(tmp_path)
     rows = scoreboard(tmp_path)
     heading, rule, line = markdown(rows).splitlines()
-    assert heading == "| study | the paper's claim | what was measured | verdict | scale | minutes |"
+    assert heading == "| study | claim | what was measured | verdict | scale | minutes |"
     assert rule.count("|") == 7
     assert r"| a \| b \<script\> \*c\* \[d\] |" in line
     assert "| AGREES | small | 0.0 |" in line
@@ -89,12 +89,12 @@ def test_many_findings_are_counted_and_those_that_do_not_agree_shown():
     few = [finding(0), finding(1, is_beyond=True)]
     assert in_words(few) == [
         "statement 0: 1 (expected > 0)",
-        "statement 1: 1 (expected > 0; beyond the paper)",
+        "statement 1: 1 (expected > 0; beyond the claim)",
     ]
     many = [finding(number) for number in range(6)] + [finding(6, Verdict.DISAGREES), finding(7, is_beyond=True)]
     assert in_words(many) == [
         "statement 0: 1 (expected > 0)",
         "statement 6: 1 (expected > 0)",
-        "6 of 7 expectations of the paper agree, 1 of 1 beyond it",
+        "6 of 7 expectations of the claim agree, 1 of 1 beyond it",
     ]
-    assert in_words([finding(number) for number in range(6)])[-1] == "6 of 6 expectations of the paper agree"
+    assert in_words([finding(number) for number in range(6)])[-1] == "6 of 6 expectations of the claim agree"

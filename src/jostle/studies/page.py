@@ -86,13 +86,13 @@ def _findings(summary: Record) -> Table:
             finding.expected,
             Cell(finding.measured, finding.value),
             "exact" if finding.level is None else Cell(f"{finding.level:.4g}", finding.level),
-            finding.verdict.value + (" (beyond the paper)" if finding.is_beyond else ""),
+            finding.verdict.value + (" (beyond the claim)" if finding.is_beyond else ""),
             finding.reason,
         ]
         for finding in findings
     ]
     columns = ["expectation", "expected", "measured", "level", "verdict", "why"]
-    return Table(columns, rows, caption="Findings, with intervals. What is beyond the paper is no part of the verdict.")
+    return Table(columns, rows, caption="Findings, with intervals. What is beyond the claim is no part of the verdict.")
 
 
 def _notes(summary: Record) -> list[str]:

@@ -71,7 +71,7 @@ class Result:
         scale = self.summary["scale"] + (f", modified:{modified}" if modified else "")
         lines = [f"{self.summary['name']} ({scale}): {self.verdict}", f"  claim: {self.summary['claim']}"]
         for finding in self.findings:
-            verdict = f"{finding.verdict}{' (beyond the paper)' if finding.is_beyond else ''}"
+            verdict = f"{finding.verdict}{' (beyond the claim)' if finding.is_beyond else ''}"
             reason = f" ({finding.reason})" if finding.reason else ""
             lines.append(f"  {verdict}: {finding.statement}: {finding.measured}, expected {finding.expected}{reason}")
         return "\n".join([*lines, f"  {len(self.records)} cells in {self.folder}"])

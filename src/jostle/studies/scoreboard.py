@@ -14,7 +14,7 @@ from jostle.studies.verdict import Finding, Verdict
 
 _FEW = 4  # findings shown one by one
 
-COLUMNS = ("study", "the paper's claim", "what was measured", "verdict", "scale", "minutes")
+COLUMNS = ("study", "claim", "what was measured", "verdict", "scale", "minutes")
 
 
 @dataclass(frozen=True)
@@ -106,12 +106,12 @@ def markdown(rows: Iterable[Row]) -> str:
 
 
 def in_words(findings: list[Finding]) -> list[str]:
-    """What was found, in a few lines: of many findings the paper's first, those that do not agree, and counts."""
+    """What was found, in a few lines: of many findings the claim's first, those that do not agree, and counts."""
     if len(findings) <= _FEW:
         return [_line(finding) for finding in findings]
     asked, further = ([f for f in findings if f.is_beyond == is_beyond] for is_beyond in (False, True))
     shown = [f for number, f in enumerate(asked) if number == 0 or f.verdict != Verdict.AGREES]
-    counted = f"{_agreeing(asked)} of {len(asked)} expectations of the paper agree"
+    counted = f"{_agreeing(asked)} of {len(asked)} expectations of the claim agree"
     if further:
         counted += f", {_agreeing(further)} of {len(further)} beyond it"
     return [*map(_line, shown[:_FEW]), counted]
@@ -122,7 +122,7 @@ def _agreeing(findings: list[Finding]) -> int:
 
 
 def _line(finding: Finding) -> str:
-    apart = "; beyond the paper" if finding.is_beyond else ""
+    apart = "; beyond the claim" if finding.is_beyond else ""
     return f"{finding.statement}: {finding.measured} (expected {finding.expected}{apart})"
 
 

@@ -220,7 +220,7 @@ def _safest(records: Records[Choices], radius: float) -> str:
             for read in (_average, _worst)
         ]
         said.append(f"of {data} {_SAID[least[0]]} on average and {_SAID[least[1]]} at worst")
-    return f"The fewest flips: {'; '.join(said)}."
+    return f"The smallest means, decided or not: {'; '.join(said)}."
 
 
 def _against_radius(records: Records[Choices], data: str) -> Drawing:

@@ -73,8 +73,8 @@ class ContextModification(Study[Choices]):
         NO_TEXT,
         REAL,
         "The released search minimises the error alone, which can fall because the old model already told the two "
-        "inputs apart (gamma near 2); here the search also pays 10 gamma^2, and both are recorded. The search without "
-        "the penalty is recorded too.",
+        "inputs apart (gamma near 2); here the search also pays 10 gamma^2, and both are recorded. The verdict is on "
+        "the search with that penalty; what the one without it finds is recorded too.",
         "Labels of made-up words are the sign of a random linear function of the input.",
         "Small scale: d = 384, n = 20 and 60, N = 200; the paper has d = 768, n = 40 and 120, N = 1,100 to 1,300.",
         "Random features have as many features as the input has numbers, drawn exactly in law for all N + 1 inputs and "

@@ -64,7 +64,7 @@ class Figure4(Study[Choices]):
     title = "Generalisation from a part of a random function"
     claim = (
         "Trained on a part of the strings of a random function, networks learn a function that is less sensitive than "
-        "it, the less so the fewer strings there are; and networks that compute the learnt function are less sharp "
+        "it, the more so the fewer strings there are; and networks that compute the learnt function are less sharp "
         "than ones that compute a random completion."
     )
     source = "Figures 4 and 15"

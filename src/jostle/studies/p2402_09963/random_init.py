@@ -69,7 +69,10 @@ class RandomInit(Study[Choices]):
         "The follow-up samples its sizes and does not state them; here dim 64, two layers and two heads, post-norm.",
         "Besides the sign of the logit, its split at the median over all strings: with the sign most networks of "
         "torch's own initialisation are constant, and a constant is trivially insensitive.",
-        "Paper 2's code reads at the last bit, which random networks lean on; the follow-up appends an end symbol.",
+        "Paper 2's code reads at the last bit, which networks with torch's own weights lean on; the follow-up appends "
+        "an end symbol.",
+        "The follow-up's theorem is about layer norms with eps = 0 and long strings; here eps = 1e-5, n = 10. Blocks "
+        "have weights of their own, where paper 2's start from equal ones.",
     )
 
     def cells(self, settings: Choices, seeds: Sequence[int]) -> list[Cell]:
