@@ -8,7 +8,8 @@ import torch
 from jostle import models
 from jostle.errors import UsageError
 from jostle.models import ssm
-from jostle.models.text_ssm import scan_from, select
+from jostle.models.ssm import scan_from
+from jostle.models.text_ssm import select
 from tests.models.test_text_create import small, texts
 
 
