@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from jostle.data.labels import check_labels, merged
 from jostle.data.selection import Rows, choose
-from jostle.errors import UsageError
 
 SPLITS = ("train", "test")
 
@@ -38,17 +38,8 @@ class Dataset:
     note: str = ""
 
     def __post_init__(self) -> None:
-        if self.labels.ndim != 1 or self.labels.is_floating_point() or len(self.inputs) != len(self.labels):
-            shapes = f"inputs {tuple(self.inputs.shape)}, labels {tuple(self.labels.shape)} of {self.labels.dtype}"
-            raise UsageError(f"dataset {self.name!r} needs one whole-number label for each input, got {shapes}")
-        if len(self.labels) == 0:
-            raise UsageError(f"dataset {self.name!r} holds no examples; give at least one")
-        low, high = int(self.labels.min()), int(self.labels.max())
-        if low < 0 or high >= self.classes:
-            raise UsageError(
-                f"dataset {self.name!r} has labels from {low} to {high}; with classes={self.classes} "
-                f"they must lie in 0 to {self.classes - 1}"
-            )
+        said = f"input, got inputs {tuple(self.inputs.shape)}"
+        check_labels(self.labels, self.classes, name=self.name, examples=len(self.inputs), said=said)
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -78,18 +69,13 @@ class Dataset:
 
         >>> import torch
         >>> points = Dataset("points", torch.zeros(4, 1), torch.tensor([0, 1, 2, 1]), classes=3)
-        >>> merged = points.relabelled([0, 1, 1], "merged")
-        >>> merged.labels.tolist(), merged.classes
+        >>> two = points.relabelled([0, 1, 1], "two")
+        >>> two.labels.tolist(), two.classes
         ([0, 1, 1, 1], 2)
 
         Arguments:
             new_labels: for each of the present classes, the class it becomes, from 0.
             name: what records call the result.
         """
-        if len(new_labels) != self.classes or any(not isinstance(new, int) or new < 0 for new in new_labels):
-            raise UsageError(
-                f"new_labels={list(new_labels)!r} must give a whole number of at least 0 for each of the "
-                f"{self.classes} classes of {self.name!r}"
-            )
-        table = torch.tensor(new_labels, dtype=torch.int64, device=self.labels.device)
-        return replace(self, name=name, labels=table[self.labels.long()], classes=max(new_labels) + 1)
+        labels, classes = merged(self.labels, self.classes, new_labels, self.name)
+        return replace(self, name=name, labels=labels, classes=classes)
