@@ -63,10 +63,16 @@ def read_table(file: Traversable) -> NDArray[np.uint8]:
 
 
 def split_rows(labels: NDArray[np.uint8], split: str) -> NDArray[np.intp]:
-    """The rows of one split: of each class the first ``TRAIN_PER_CLASS`` in shuffled order train, the others test."""
+    """The rows of one split: of each class the first ``TRAIN_PER_CLASS`` in shuffled order train, the others test.
+
+    Those left for the test begin with the class that was full first, so they are shuffled once more.
+    """
     order = shuffled(len(labels), SPLIT_SEED)
     in_order = labels[order]
     is_train = np.zeros(len(labels), dtype=bool)
     for digit in np.unique(labels):
         is_train[np.flatnonzero(in_order == digit)[:TRAIN_PER_CLASS]] = True
-    return order[is_train if split == "train" else ~is_train]
+    if split == "train":
+        return order[is_train]
+    left = order[~is_train]
+    return left[shuffled(len(left), SPLIT_SEED)]
