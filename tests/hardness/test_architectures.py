@@ -175,6 +175,16 @@ def test_copies_are_those_of_the_sharpness():
     assert (alone == table).all()
 
 
+def copies_of(**choices):
+    network = small("transformer").create(4, 0)
+    return moved_tables(**{"network": network, "n": 4, "rho": 0.1, "directions": 2} | choices)
+
+
+def test_without_a_step_copies_are_the_network():
+    table, copies = copies_of(rho=0, directions=3)
+    assert (copies == table).all()
+
+
 def test_copies_of_a_linear_network_in_closed_form():
     """One linear layer on bits: inputs have norm sqrt(n + 1) with the bias, so E (T' - T)^2 = rho^2 exactly."""
     network = torch.nn.Sequential(torch.nn.Linear(5, 1), torch.nn.Flatten(0)).double()
@@ -194,6 +204,14 @@ def test_copies_of_a_linear_network_in_closed_form():
             lambda: train(known("parity", 4), small("mlp"), Plan(curriculum=(2,)), seeds=[0]),
             "curriculum needs a network for every length, and mlp has one",
         ),
+        (lambda: copies_of(directions=0), "directions must be a whole number of at least 1, got 0"),
+        (lambda: copies_of(rho=-1), "rho=-1 must be a finite number, 0 or larger"),
+        (lambda: copies_of(rho=math.nan), "rho=nan must be a finite number, 0 or larger"),
+        (lambda: copies_of(rho="a"), "rho='a' must be a finite number, 0 or larger"),
+        (lambda: copies_of(seed="a"), "seed='a' must be a whole number"),
+        (lambda: copies_of(n="a"), "n must be a whole number of at least 1, got 'a'"),
+        (lambda: copies_of(n=5), "with 1 to 4 tokens"),
+        (lambda: copies_of(network=torch.nn.Linear(4, 1)), r"network answers with \(16, 1\); expected one number"),
     ],
 )
 def test_wrong_use_is_one_clear_line(make, message):

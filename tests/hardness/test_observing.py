@@ -1,15 +1,18 @@
 """A trained network measured: sphere and Gaussian agree on it, and every number against the plain measure."""
 
+import copy
 import math
 
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
 from jostle import landscape
 from jostle.boolean import analyse, cube
-from jostle.hardness import CONVERGED, Design, Plan, known, observe, tabulated, train
-from jostle.hardness.observing import LARGEST, answers
+from jostle.errors import UsageError
+from jostle.hardness import CONVERGED, Design, Plan, known, observe, observing, tabulated, train
+from jostle.hardness.observing import LARGEST, answers, drawn
 from jostle.landscape import POSITIONS
 
 
@@ -82,3 +85,71 @@ def test_a_network_that_does_not_fit_is_flagged():
     assert not found.has_converged
     assert found.to_dict()["has_converged"] is False
     assert found.loss >= CONVERGED
+
+
+@pytest.mark.parametrize("n", [4, LARGEST + 1])
+def test_it_is_measured_without_dropout_and_left_in_its_mode(n):
+    parts = [nn.Linear(n, 8), nn.LayerNorm(8), nn.ReLU(), nn.Dropout(0.5), nn.Linear(8, 1), nn.Flatten(0)]
+    network = nn.Sequential(*parts).float()
+    still, task = copy.deepcopy(network).eval(), known("majority", n)
+    network.train()[1].eval()
+    modes = [part.training for part in network.modules()]
+    before = copy.deepcopy(network.state_dict())
+    found = observe(network, task, directions=3, strings=16, tests=64)
+    assert found == observe(still, task, directions=3, strings=16, tests=64)
+    assert found.blowup > 1
+    assert [part.training for part in network.modules()] == modes
+    assert all(torch.equal(weight, before[name]) for name, weight in network.state_dict().items())
+    bits = drawn(n, 64, 0)
+    assert not torch.equal(network(bits), network(bits))  # dropout would have shown
+
+
+def test_strings_of_other_purposes_and_seeds_have_nothing_in_common():
+    """Not one of the strings of 60 bits is that of another purpose or seed, at any place."""
+    purposes = ("measured", "tests", "flipped")
+    found = [tuple(row) for seed in range(-2, 6) for each in purposes for row in drawn(60, 9, seed, each).tolist()]
+    assert len(set(found)) == len(found) == 8 * 3 * 9
+    assert torch.equal(drawn(60, 9, 1), drawn(60, 9, 1, "measured"))
+    assert torch.equal(drawn(60, 9, np.int64(1)), drawn(60, 9, 1))
+
+
+def test_loss_sharpness_and_sensitivity_have_strings_of_their_own(monkeypatch):
+    seen = []
+    monkeypatch.setattr(observing, "drawn", lambda *given: seen.append(given) or drawn(*given))
+    observe(Design(dim=4).create(LARGEST + 1, 0), known("first", LARGEST + 1), directions=2, strings=5, tests=7, seed=3)
+    assert seen == [(13, 5, 3), (13, 7, 3, "tests"), (13, 256, 3, "flipped")]
+
+
+def test_all_strings_are_in_table_order_if_there_are_no_more():
+    assert (drawn(3, 8, 5).numpy() == cube.points(3)).all()
+    assert drawn(3, 7, 5).shape == (7, 3)
+
+
+@pytest.mark.parametrize(
+    ("n", "choices", "message"),
+    [
+        (4, {"strings": -1}, "strings must be a whole number of at least 1, got -1"),
+        (4, {"strings": 2.5}, "strings must be a whole number of at least 1, got 2.5"),
+        (13, {"tests": 0}, "tests must be a whole number of at least 1, got 0"),
+        (4, {"seed": "a"}, "seed='a' must be a whole number"),
+        (13, {"seed": 0.5}, "seed=0.5 must be a whole number"),
+        (4, {"directions": 1}, "directions=1 must be a whole number, at least 2"),
+        (4, {"level": 2}, "level=2 must lie between"),
+    ],
+)
+def test_wrong_use_is_one_clear_line(n, choices, message):
+    with pytest.raises(UsageError, match=message):
+        observe(Design(dim=4).create(n, 0), known("first", n), **{"directions": 2} | choices)
+
+
+def test_a_column_of_numbers_is_not_taken_for_a_row():
+    """(batch, 1) against labels (batch,) would be a table of differences."""
+    column = nn.Linear(4, 1).float()
+    with pytest.raises(UsageError, match=r"network answers with \(16, 1\); expected one number a string, \(16,\)"):
+        observe(column, known("first", 4), directions=2)
+
+
+@pytest.mark.parametrize("count", [0, -1, 2.0])
+def test_no_strings_cannot_be_drawn(count):
+    with pytest.raises(UsageError, match="count must be a whole number of at least 1"):
+        drawn(4, count, 0)

@@ -4,6 +4,7 @@ import pytest
 from jostle.boolean import cube
 from jostle.errors import UsageError
 from jostle.hardness import TARGETS, completed, known, tabulated
+from jostle.hardness.tasks import derived
 
 
 def test_labels_are_those_of_the_released_code():
@@ -75,6 +76,19 @@ def test_scales_are_those_of_the_labels():
     assert tabulated(np.zeros(4)).scale() == 1
 
 
+def test_labels_at_both_ends_are_taken():
+    assert tabulated([0, 1, 0.5, 1]).labels.tolist() == [0, 1, 0.5, 1]
+    assert tabulated(np.array([False, True])).labels.tolist() == [0, 1]
+
+
+def test_a_seed_of_numpy_is_that_seed():
+    assert (
+        tabulated(np.zeros(64), train_size=9, seed=np.int64(3)).rows
+        == tabulated(np.zeros(64), train_size=9, seed=3).rows
+    ).all()
+    assert derived("purpose", np.int64(3), 1) == derived("purpose", 3, 1) != derived("purpose", 1, 3)
+
+
 def test_a_completion_keeps_what_is_trained_on():
     table = np.arange(256) % 3 == 0
     task = tabulated(table, train_size=64, seed=1)
@@ -91,6 +105,18 @@ def test_a_completion_keeps_what_is_trained_on():
         (lambda: known("parti", 4), "did you mean parity"),
         (lambda: known("parity", 0), "n must be a whole number"),
         (lambda: tabulated([0, 1, 1]), r"labels of shape \(3,\) must be a table of 2\^n numbers"),
+        (lambda: known(3, 4), "name=3 must be the name of a function, e.g. 'parity'"),
+        (lambda: known(None, 4), "name=None must be the name of a function"),
+        (
+            lambda: tabulated([-1, 1]),
+            r"labels must lie between 0 and 1; for a table of -1 and 1 give \(table \+ 1\) / 2",
+        ),
+        (lambda: tabulated([0, 1.5]), "labels must lie between 0 and 1"),
+        (lambda: tabulated([0, np.nan]), "labels must lie between 0 and 1"),
+        (lambda: tabulated(["a", "b"]), r"labels must be a table of 2\^n numbers from 0 to 1"),
+        (lambda: tabulated([[0], [1, 2]]), r"labels must be a table of 2\^n numbers from 0 to 1"),
+        (lambda: tabulated([0, 1], train_size=1, seed="a"), "seed='a' must be a whole number"),
+        (lambda: completed(tabulated([0, 1], train_size=1), "a"), "seed='a' must be a whole number"),
         (lambda: tabulated([0, 1], train_size=3), "train_size=3 must be at most 2"),
         (lambda: completed(known("parity", 4), 0), "only a task of a table"),
     ],

@@ -6,7 +6,9 @@ import torch
 
 from jostle.errors import FailureError, UsageError
 from jostle.hardness import Design, Plan, Task, known, tabulated, train
+from jostle.hardness.architectures import ARCHITECTURES
 from jostle.training.stacked_adamw import StackedAdamW
+from tests.hardness.tied import Tied
 
 SMALL, SHORT = Design(dim=8), Plan(batch_size=64, lr=3e-3, steps=40, fit_loss=0.0)
 
@@ -131,6 +133,56 @@ def test_an_interrupted_training_goes_on_bit_for_bit(tmp_path, monkeypatch):
         train(tasks, SMALL, Plan(batch_size=16, lr=0.1, steps=24), seeds=seeds, folder=tmp_path / "stopped")
 
 
+@pytest.mark.parametrize("seeds", [[4], [4, 6]])
+def test_a_network_with_tied_weights_and_a_buffer_is_trained_as_torch_does(monkeypatch, seeds):
+    """As ``register`` would add it; alone it is called, with others it is mapped."""
+    monkeypatch.setitem(ARCHITECTURES._things, "tied", lambda n, *, dim, depth, heads: Tied(n, dim))
+    design, task = Design(dim=6, architecture="tied"), known("majority", 4)
+    found = train(task, design, Plan(batch_size=8, lr=1e-2, steps=3, fit_loss=0.0), seeds=seeds)
+    for seed, network in zip(seeds, found.networks, strict=True):
+        twin = design.create(4, seed)
+        optimizer = torch.optim.AdamW(twin.parameters(), lr=1e-2, weight_decay=0.1)
+        for step in range(3):
+            bits, labels, _ = task.batch(8, seed, step)
+            optimizer.zero_grad()
+            (twin(bits) - labels).square().mean().backward()
+            optimizer.step()
+        assert network.second.weight is network.first.weight
+        assert set(network.state_dict()) == set(twin.state_dict()) >= {"gains", "second.weight"}
+        for name, weight in network.state_dict().items():
+            assert torch.allclose(weight, twin.state_dict()[name], rtol=0, atol=1e-5), name
+        assert not torch.allclose(weights(network), weights(design.create(4, seed)), rtol=0, atol=5e-3)
+
+
+def test_seeds_of_numpy_are_those_seeds(tmp_path):
+    plain = train(known("parity", 3), SMALL, SHORT, seeds=[0, 1])
+    found = train(known("parity", 3), SMALL, SHORT, seeds=np.arange(2), folder=tmp_path)  # written as JSON
+    again = train(known("parity", 3), SMALL, SHORT, seeds=range(2), folder=tmp_path)  # and the same run
+    for ours, theirs, last in zip(plain.networks, found.networks, again.networks, strict=True):
+        assert torch.equal(weights(ours), weights(theirs))
+        assert torch.equal(weights(ours), weights(last))
+
+
+def test_a_folder_that_cannot_be_is_found_before_the_first_step(tmp_path, monkeypatch):
+    (tmp_path / "taken").write_text("mine")
+    monkeypatch.setattr(StackedAdamW, "step", None)  # a step would fail in another way
+    for folder, message in (
+        (tmp_path / "taken", "folder='.*taken' is a file; expected a folder"),
+        (str(tmp_path / "taken"), "folder='.*taken' is a file; expected a folder"),
+        (tmp_path / "taken" / "below", "below.* cannot be written: "),
+        (3, "folder=3 must be the path of a folder"),
+        (b"folder", "folder=b'folder' must be the path of a folder"),
+    ):
+        with pytest.raises(UsageError, match=message):
+            train(known("parity", 4), SMALL, SHORT, seeds=[0], folder=folder)
+    assert (tmp_path / "taken").read_text() == "mine"
+
+
+def test_a_folder_that_is_missing_is_made(tmp_path):
+    train(known("parity", 2), SMALL, Plan(steps=1, batch_size=4), seeds=[0], folder=str(tmp_path / "a" / "b"))
+    assert [path.name for path in (tmp_path / "a" / "b").iterdir()] == ["training.safetensors"]
+
+
 def test_a_damaged_state_is_one_clear_line(tmp_path):
     (tmp_path / "training.safetensors").write_bytes(b"nothing")
     with pytest.raises(UsageError, match="delete it to start again"):
@@ -147,13 +199,19 @@ def test_training_that_diverges_says_so():
     ("make", "message"),
     [
         (lambda: train(known("parity", 4), SMALL, SHORT, seeds=[]), "seeds=.* must be whole numbers"),
+        (lambda: train(known("parity", 4), SMALL, SHORT, seeds=0), "seeds=0 must be whole numbers"),
+        (lambda: train(known("parity", 4), SMALL, SHORT, seeds=[2**70]), rf"seeds=\[{2**70}\] must be whole numbers"),
+        (lambda: train(known("parity", 4), SMALL, SHORT, seeds=[-1]), r"seeds=\[-1\] must be whole numbers"),
+        (lambda: train(known("parity", 4), SMALL, SHORT, seeds=[True]), r"seeds=\[True\] must be whole numbers"),
+        (lambda: train(known("parity", 4), SMALL, SHORT, seeds="ab"), "seeds='ab' must be whole numbers"),
+        (lambda: train(known("parity", 4), SMALL, SHORT, seeds=np.ones(2)), "seeds=array.* must be whole numbers"),
         (lambda: train([known("parity", 4)] * 2, SMALL, SHORT, seeds=[0]), "2 tasks for 1 seeds"),
         (lambda: train([known("parity", 4), known("parity", 5)], SMALL, SHORT, seeds=[0, 1]), "all of as many bits"),
         (lambda: train(tabulated([0, 1]), SMALL, Plan(curriculum=(1,)), seeds=[0]), "leave curriculum out"),
         (lambda: Design(depth=1), "depth=1 must be at least 2"),
         (lambda: Plan(curriculum=(4, 4)), r"curriculum=\(4, 4\) must be growing"),
         (lambda: Plan(lr=0.0), "lr must be a finite number above 0"),
-        (lambda: Plan(fit_loss=-1.0), "must not be negative"),
+        (lambda: Plan(fit_loss=-1.0), "fit_loss must be a finite number of at least 0, got -1.0"),
     ],
 )
 def test_wrong_use_is_one_clear_line(make, message):

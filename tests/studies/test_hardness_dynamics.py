@@ -11,6 +11,7 @@ from jostle import hardness, studies
 from jostle.errors import UsageError
 from jostle.hardness import Design, Plan
 from jostle.hardness.following import Look, Observer, at, converged_at, drop, follow
+from jostle.hardness.observing import drawn
 from jostle.landscape import POSITIONS, average_direction_sharpness, layernorm_blowup, parameter_norm
 from jostle.studies import Context, Records, Verdict, decide
 from jostle.studies.p2402_09963 import figure_3
@@ -37,8 +38,7 @@ class TestLooks:
         task = hardness.known("parity", 5)
         network = SMALL.create(5, 3)
         found = Observer(task, SMALL, 12, 16, seed=7).look(40, network)
-        generator = torch.Generator().manual_seed(7)
-        bits = torch.randint(2, (16, 5), generator=generator).float() * 2 - 1  # fewer than the 32 there are
+        bits = drawn(5, 16, seed=7)  # fewer than the 32 there are
         labels = (bits.prod(dim=1) + 1) / 2
         outputs = network(bits).detach()
         rho = 0.02 * math.sqrt(sum(p.numel() for name, p in network.named_parameters() if name != "positions"))

@@ -77,3 +77,17 @@ def test_what_is_beyond_the_paper_is_marked(tmp_path, monkeypatch):
     assert html.count(">AGREES (beyond the claim)<") == 2
     assert "; beyond the claim)" in html
     assert "Verdict: UNDECIDED." in html
+
+
+def test_the_scoreboard_leads_to_the_studies_and_tells_verdicts_apart(tmp_path):
+    result = toy(tmp_path)
+    toy(tmp_path, overrides={"gap": -10})
+    html = render(page(tmp_path))
+    board = html[html.index('id="s-scoreboard"') : html.index("</section>")]
+    links = re.findall(r'<th scope="row"[^>]*><a href="#([^"]+)">', board)
+    assert len(set(links)) == 2
+    assert all(f'<section id="{link}">' in html for link in links)
+    assert '<span class="tone good">AGREES</span>' in board
+    assert '<span class="tone bad">DISAGREES</span>' in board
+    assert board.count('<ul class="lines">') == 2
+    assert board.count("<li>") == 2 * len(result.findings)

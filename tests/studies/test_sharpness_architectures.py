@@ -11,7 +11,8 @@ from jostle import studies
 from jostle.hardness import Plan
 from jostle.studies import Context, Records, Verdict, decide
 from jostle.studies.jostle import sharpness_architectures
-from jostle.studies.jostle.sharpness_architectures import NETWORKS, line_at
+from jostle.studies.jostle.sharpness_architectures import NETWORKS
+from jostle.studies.p2402_09963.regression import height
 from tests.studies.stopping import stopped_and_resumed
 
 NAME = "jostle/sharpness-architectures"
@@ -115,25 +116,25 @@ class TestLine:
     def test_it_is_linear_regression(self):
         rng = np.random.default_rng(0)
         x, y = rng.normal(size=12), rng.normal(size=12)
-        found, theirs = line_at(list(zip(x, y, strict=True)), 0.0), stats.linregress(x, y)
+        found, theirs = height(list(zip(x, y, strict=True)), 0.0), stats.linregress(x, y)
         assert found.value == pytest.approx(theirs.intercept)
         reach = stats.t.ppf(0.975, 10) * theirs.intercept_stderr
         assert found.ends(0.95) == pytest.approx((theirs.intercept - reach, theirs.intercept + reach))
-        assert line_at(list(zip(x + 3, y, strict=True)), 3.0).value == pytest.approx(found.value)
+        assert height(list(zip(x + 3, y, strict=True)), 3.0).value == pytest.approx(found.value)
 
     def test_its_interval_covers(self):
         rng, hits, x = np.random.default_rng(1), 0, np.repeat([4.0, 6.0, 8.0, 10.0], 3)
         for _ in range(300):
-            low, high = line_at(list(zip(x, 1 + 0.5 * x + rng.normal(size=12), strict=True)), 7.0).ends(0.9)
+            low, high = height(list(zip(x, 1 + 0.5 * x + rng.normal(size=12), strict=True)), 7.0).ends(0.9)
             hits += low <= 4.5 <= high
         assert abs(hits / 300 - 0.9) < 4 * math.sqrt(0.09 / 300)
 
     def test_what_cannot_be_told_is_doubted(self):
-        assert line_at([], 1.0).doubt
-        assert line_at([(1.0, 2.0), (2.0, 3.0)], 1.0).doubt
-        assert line_at([(1.0, 2.0)] * 4, 1.0).doubt
-        assert line_at([(1.0, 1.0), (2.0, 1.0), (3.0, 1.0)], 1.0).doubt
-        assert line_at([(1.0, 1.0), (2.0, math.nan), (3.0, 3.0)], 1.0).doubt
+        assert height([], 1.0).doubt
+        assert height([(1.0, 2.0), (2.0, 3.0)], 1.0).doubt
+        assert height([(1.0, 2.0)] * 4, 1.0).doubt
+        assert height([(1.0, 1.0), (2.0, 1.0), (3.0, 1.0)], 1.0).doubt
+        assert height([(1.0, 1.0), (2.0, math.nan), (3.0, 3.0)], 1.0).doubt
 
 
 @pytest.mark.parametrize(("network", "lr", "curriculum"), [("mlp", 3e-3, ()), ("lstm", 2e-3, (2,))])

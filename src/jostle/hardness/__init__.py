@@ -2,8 +2,8 @@
 
 Left of here: boolean, landscape and results. Beside it: grokking. Right of here: figures and studies. ``tasks`` says
 what is learnt from which strings, ``designs`` which network and how (``architectures`` has others than the paper's);
-``train`` trains one network or several at once (``passes`` is the fast way, ``layout`` and ``adamw`` hold their
-weights, ``storage`` is what is on disk) and ``observe`` measures one; ``copies`` tabulates it after steps of its
+``train`` trains one network or several at once (``passes`` is the fast way, ``layout`` holds their weights,
+``storage`` is what is on disk) and ``observe`` measures one; ``copies`` tabulates it after steps of its
 weights. ``following`` measures along training, ``scratchpad`` is PARITY by steps, ``lengths`` trains on strings of many
 lengths and tries longer ones; ``single`` is the loop of these two.
 

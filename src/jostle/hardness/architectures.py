@@ -15,9 +15,10 @@ from torch.func import functional_call, vmap
 from jostle.boolean.networks.lstm import LSTM
 from jostle.boolean.networks.mlp import MLP
 from jostle.boolean.networks.state_space import StateSpace
+from jostle.errors import UsageError
 from jostle.hardness import passes
 from jostle.hardness.passes import Weights
-from jostle.models.bit_encoder import BitEncoder
+from jostle.models.bit_encoder import BitEncoder, check_even
 from jostle.registry import Registry
 
 WIDER = 4  # an MLP's layers, as a multiple of dim: about as many weights as the others have
@@ -87,9 +88,15 @@ def takes_shorter(architecture: str) -> bool:
     return architecture in _ENCODERS + _RECURRENT
 
 
-def least_depth(architecture: str) -> int:
-    """How many blocks there must be: the first block of an encoder and its last have ways of their own."""
-    return 2 if architecture in _ENCODERS else 1
+def check_sizes(architecture: str, *, dim: int, depth: int, heads: int) -> None:
+    """Raise for sizes that an encoder cannot have, before one is made; the others take all."""
+    if architecture not in _ENCODERS:
+        return
+    if depth < 2:
+        raise UsageError(f"depth={depth} must be at least 2, as the first block and the last have ways of their own")
+    check_even(dim)
+    if dim % heads:
+        raise UsageError(f"dim={dim} must be a multiple of heads={heads}")
 
 
 def evaluation(architecture: str, template: nn.Module, heads: int) -> Callable[[Weights, Tensor], Tensor]:

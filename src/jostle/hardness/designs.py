@@ -1,19 +1,34 @@
 """Which network is trained, and how."""
 
 import contextlib
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from jostle.errors import UsageError
-from jostle.hardness.architectures import ARCHITECTURES, least_depth
-from jostle.models.sizes import check_factor, check_positive
+from jostle.hardness.architectures import ARCHITECTURES, check_sizes
+from jostle.landscape.arguments import whole
+from jostle.models.sizes import check_choice, check_factor, check_positive
 
 SMOOTHING = 0.95  # of the loss that says when a network has fitted
 SHOWN = 20  # steps from one line of progress to the next
+
+
+def as_seed(value: object) -> int:
+    """``value`` as a seed of first weights: a whole number, also one of numpy, from 0 to the largest that torch takes.
+
+    >>> as_seed(-1)
+    Traceback (most recent call last):
+    jostle.errors.UsageError: seed=-1 must be a whole number, at least 0
+    """
+    seed = whole("seed", value, least=0)
+    if seed >= 2**64:
+        raise UsageError(f"seed={seed} must be below 2^64")
+    return seed
 
 
 @contextlib.contextmanager
@@ -21,7 +36,7 @@ def first_weights(seed: int) -> Iterator[None]:
     """Inside, modules are float32 and their random numbers a function of ``seed``; afterwards all is as before."""
     before = torch.get_default_dtype()
     with torch.random.fork_rng(devices=[]):
-        torch.default_generator.manual_seed(seed)
+        torch.default_generator.manual_seed(as_seed(seed))
         torch.set_default_dtype(torch.float32)
         try:
             yield
@@ -34,7 +49,7 @@ class Design:
     """Which network, and its sizes; paper 2's ``BitEncoder`` unless given.
 
     Arguments:
-        dim, depth, heads: as there; depth at least 2 for transformers.
+        dim, depth, heads: as there; for transformers dim is even and a multiple of heads, and depth at least 2.
         architecture: one of ``hardness.architectures.names()``; others than transformers have no use for heads.
     """
 
@@ -45,11 +60,8 @@ class Design:
 
     def __post_init__(self) -> None:
         check_positive(dim=self.dim, depth=self.depth, heads=self.heads)
-        ARCHITECTURES.get(self.architecture)
-        if self.depth < least_depth(self.architecture):
-            raise UsageError(
-                f"depth={self.depth} must be at least 2, as the first block and the last have ways of their own"
-            )
+        check_choice("architecture", self.architecture, ARCHITECTURES.names())
+        check_sizes(self.architecture, dim=self.dim, depth=self.depth, heads=self.heads)
 
     def create(self, n: int, seed: int) -> nn.Module:
         """The untrained network for n bits, in float32; torch's own random state is left alone."""
@@ -92,10 +104,11 @@ class Plan:
     def __post_init__(self) -> None:
         check_positive(batch_size=self.batch_size, steps=self.steps, settle=self.settle)
         check_factor(lr=self.lr)
-        if self.weight_decay < 0 or self.fit_loss < 0:
-            raise UsageError(f"weight_decay={self.weight_decay} and fit_loss={self.fit_loss} must not be negative")
-        if list(self.curriculum) != sorted(set(self.curriculum)) or any(length < 1 for length in self.curriculum):
-            raise UsageError(f"curriculum={self.curriculum} must be growing lengths of at least 1, e.g. (4, 6, 8)")
+        for name, number in {"weight_decay": self.weight_decay, "fit_loss": self.fit_loss}.items():
+            if not isinstance(number, int | float) or isinstance(number, bool) or not 0 <= number < math.inf:
+                raise UsageError(f"{name} must be a finite number of at least 0, got {number!r}")
+        if not _are_growing(self.curriculum):
+            raise UsageError(f"curriculum={self.curriculum!r} must be growing lengths of at least 1, e.g. (4, 6, 8)")
 
     def lengths(self, n: int) -> list[int]:
         """The lengths that are trained on, one after the other.
@@ -105,6 +118,28 @@ class Plan:
         """
         return [*(length for length in self.curriculum if length < n), n]
 
+    def rates(self, steps: int, fitted: Tensor) -> Tensor:
+        """The lr of the next step of each network: whole until it fits, then down to 0; 0 where there is no next step.
+
+        >>> Plan(lr=0.5, steps=10, settle=4).rates(6, torch.tensor([-1, 5])).tolist()
+        [0.5, 0.375]
+
+        Arguments:
+            steps: done so far.
+            fitted: the step after which each network had fitted, or -1, (networks,).
+        """
+        since = (steps - fitted).double()
+        left = torch.where(fitted < 0, torch.ones_like(since), (1 - since / self.settle).clamp_min(0))
+        return self.lr * left * (steps < self.steps)
+
     def describe(self) -> dict[str, Any]:
         """All choices, as JSON values."""
         return asdict(self) | {"curriculum": list(self.curriculum)}
+
+
+def _are_growing(lengths: object) -> bool:
+    """Whether these are whole numbers of at least 1, each larger than the one before; also if there are none."""
+    if not isinstance(lengths, Sequence):
+        return False
+    are_whole = all(isinstance(length, int) and not isinstance(length, bool) and length > 0 for length in lengths)
+    return are_whole and list(lengths) == sorted(set(lengths))

@@ -8,16 +8,18 @@ import tempfile
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from jostle.errors import UsageError
-from jostle.hardness.designs import Design, Plan
+from jostle.hardness.designs import Design, Plan, as_seed
 from jostle.hardness.observing import drawn, step_length
 from jostle.hardness.passes import outputs
-from jostle.hardness.tasks import Task
+from jostle.hardness.storage import checked_folder
+from jostle.hardness.tasks import FACTOR, Task
 from jostle.hardness.training import train
 from jostle.landscape import POSITIONS, layernorm_blowup, parameter_norm
 from jostle.landscape.arguments import chosen_parameters
@@ -32,7 +34,6 @@ FITTED = 0.01
 
 LOOKS = "looks.jsonl"
 _LEFT = 0.9  # of the loss of the best constant: below it, the loss is falling
-_FACTOR = 4.0  # from labels 0 and 1 to -1 and 1
 _AT_ONCE = 8  # directions
 _FOLLOWED, _SETTINGS = "transformer", "settings"
 
@@ -90,17 +91,26 @@ def follow(
         folder: for state and looks; None for none.
         progress: true for a bar on a terminal and plain lines elsewhere, or a function of ``progress.State``.
     """
-    later = every if later is None else later
+    seed, later = as_seed(seed), every if later is None else later
     check_positive(every=every, later=later, directions=directions, strings=strings)
     if later % every:
         raise UsageError(f"later={later} must be a multiple of every={every}")
     if design.architecture != _FOLLOWED:
         raise UsageError(f"architecture={design.architecture!r} cannot be followed; expected {_FOLLOWED!r}")
     with contextlib.ExitStack() as stack:
-        place = Path(folder or stack.enter_context(tempfile.TemporaryDirectory(prefix="jostle-hardness-")))
+        if folder is None:
+            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="jostle-hardness-"))
+        place = checked_folder(folder)
         store, observer = Store(place / LOOKS), Observer(task, design, directions, strings, seed)
-        settings = {"every": every, "later": later, "directions": directions, "strings": strings}
-        if _SETTINGS in store:  # the state of training knows the rest
+        settings: dict[str, Any] = {
+            "every": every,
+            "later": later,
+            "directions": directions,
+            "strings": strings,
+            "seed": seed,
+        }
+        settings |= {"task": task.describe(), **design.describe(), **plan.describe()}
+        if _SETTINGS in store:
             check_same(store[_SETTINGS], settings, place / LOOKS)
         else:
             store.append(_SETTINGS, settings)
@@ -157,7 +167,7 @@ class Observer:
             (outputs(_stacked(network, part), self._bits.expand(len(part), -1, -1), self._heads) - before).double()
             for part in torch.split(self._steps, _AT_ONCE)
         ]
-        return _FACTOR * float(torch.cat(changes).square().mean())
+        return FACTOR * float(torch.cat(changes).square().mean())
 
 
 def _stacked(network: nn.Module, steps: Tensor | None) -> dict[str, Tensor]:

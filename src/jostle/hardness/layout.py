@@ -43,5 +43,6 @@ class Layout:
     def unstack(self, rows: Tensor, row: int) -> nn.Module:
         """One of the networks as a module of its own, in the type of ``rows``."""
         network = self._design.create(self._n, 0).to(rows.dtype)
-        network.load_state_dict({name: view[row].cpu() for name, view in self.views(rows).items()})
+        for name, view in self.views(rows).items():  # tied weights and buffers have no place in a row
+            network.get_parameter(name).copy_(view[row])
         return network.eval()

@@ -10,6 +10,7 @@ what its theory implies, and that a scratchpad mends it.
 """
 
 import copy
+import statistics
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -18,7 +19,7 @@ import torch
 from torch import Tensor
 
 from jostle.errors import UsageError
-from jostle.hardness.designs import Design, Plan
+from jostle.hardness.designs import Design, Plan, as_seed
 from jostle.hardness.observing import drawn
 from jostle.hardness.passes import outputs
 from jostle.hardness.scratchpad import create_scratchpad, taught_loss, written
@@ -90,10 +91,12 @@ def train_encoder(
     Returns:
         The network, the step after which it had fitted or None, and all steps.
     """
-    network, task = design.create(span.table, seed), known(target, span.longest)
+    seed, task = as_seed(seed), known(target, span.longest)
+    network = design.create(span.table, seed)
     if not isinstance(network, BitEncoder):
-        raise UsageError(f"architecture={design.architecture!r} has one length; expected 'transformer'")
-    if groups < 1 or plan.batch_size % groups:
+        raise UsageError(f"architecture={design.architecture!r} cannot be put at offsets; expected 'transformer'")
+    check_positive(groups=groups)
+    if plan.batch_size % groups:
         raise UsageError(f"batch_size={plan.batch_size} must be a multiple of groups={groups}")
 
     def loss(weights: Weights, step: int) -> Tensor:
@@ -104,7 +107,8 @@ def train_encoder(
         return (found - labels).square().mean()
 
     settings = {"target": target, "seed": seed, "groups": groups, **design.describe(), **asdict(span)}
-    _, fitted, steps = train_single(network, loss, plan, settings, folder=folder, progress=progress)
+    scale = statistics.fmean(task.scale(length) for length in range(span.shortest, span.longest + 1))
+    _, fitted, steps = train_single(network, loss, plan, settings, scale=scale, folder=folder, progress=progress)
     return network, fitted, steps
 
 
@@ -121,7 +125,8 @@ def train_writer(
 
     The rest is as in ``train_encoder``.
     """
-    network, task = create_scratchpad(span.table, seed, dim=dim), known("parity", span.longest)
+    seed, task = as_seed(seed), known("parity", span.longest)
+    network = create_scratchpad(span.table, seed, dim=dim)
 
     def loss(weights: Weights, step: int) -> Tensor:
         length, [offset] = span.drawn(seed, step)
@@ -148,7 +153,8 @@ def accuracy(network: Network, target: str, length: int, *, tests: int = 1024, p
         places: offsets, or all if there are no more.
         seed: of the strings.
     """
-    bits = drawn(length, tests, seed)
+    check_positive(length=length, tests=tests, places=places)
+    bits = drawn(length, tests, seed, "tests")
     labels = torch.from_numpy(known(target, length).label(bits.numpy().astype(np.int8)) > 0.5)
     room = network.max_length - length
     offsets = sorted({round(room * place / max(places - 1, 1)) for place in range(places)})

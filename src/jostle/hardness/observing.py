@@ -9,16 +9,20 @@ import torch
 from torch import Tensor, nn
 
 from jostle.boolean import cube, pointwise
-from jostle.hardness.tasks import Task
+from jostle.errors import UsageError
+from jostle.hardness.tasks import Task, derived
 from jostle.landscape import POSITIONS, average_direction_sharpness, layernorm_blowup, parameter_norm
 from jostle.landscape.arguments import chosen_parameters
 from jostle.landscape.layernorm import is_norm
+from jostle.landscape.weights import kept
+from jostle.models.sizes import check_positive
 
 CONVERGED = 1e-3
 """A mean squared error below it, where labels are 0 and 1, is paper 2's rule for a run that counts."""
 
 LARGEST = 12  # bits up to which all strings are tried
 STEP = 0.02  # of each weight in the released code
+_FLIPPED = 256  # strings beyond 12 bits whose neighbours are tried
 
 
 @dataclass(frozen=True)
@@ -82,7 +86,9 @@ def observe(
         level: of the interval of the sharpness.
         seed: of strings and directions.
     """
-    few, whole = drawn(task.n, strings, seed), drawn(task.n, 2**LARGEST if task.n <= LARGEST else tests, seed + 1)
+    check_positive(strings=strings, tests=tests)
+    few = drawn(task.n, strings, seed)
+    whole = drawn(task.n, 2**LARGEST if task.n <= LARGEST else tests, seed, "tests")
     labels = torch.from_numpy(task.label(few.numpy().astype(np.int8))).to(few.dtype)
     outputs, wanted = _outputs(network, whole), task.label(whole.numpy().astype(np.int8))
     rho = step_length(network)
@@ -128,22 +134,30 @@ def _blowups(network: nn.Module, bits: Tensor) -> tuple[float, float, float]:
 def _total_sensitivity(network: nn.Module, n: int, seed: int) -> float:
     if n <= LARGEST:
         return float(pointwise.influences(answers(network, n)).sum())
-    points = drawn(n, 256, seed + 2)
+    points = drawn(n, _FLIPPED, seed, "flipped")
     flips = 1 - 2 * torch.eye(n, dtype=points.dtype)
     before = _outputs(network, points) > 0.5
     after = _outputs(network, (points[:, None] * flips).flatten(0, 1)).reshape(len(points), n) > 0.5
     return float((after != before[:, None]).sum(axis=1).mean())
 
 
-def drawn(n: int, count: int, seed: int) -> Tensor:
-    """Random strings (count, n), or all of them in table order if there are no more."""
-    like = torch.float32
+def drawn(n: int, count: int, seed: int, purpose: str = "measured") -> Tensor:
+    """Random strings (count, n), others for another seed or purpose; or all in table order if there are no more."""
+    check_positive(count=count)
+    like, generator = torch.float32, torch.Generator().manual_seed(derived(f"strings {purpose}", seed))
     if n <= 30 and 2**n <= count:
         return torch.from_numpy(cube.points(n)).to(like)
-    generator = torch.Generator().manual_seed(seed)
     return torch.randint(2, (count, n), generator=generator).to(like) * 2 - 1
 
 
-@torch.no_grad()
 def _outputs(network: nn.Module, bits: Tensor) -> np.ndarray[Any, np.dtype[np.float64]]:
-    return torch.cat([network(part) for part in torch.split(bits, 512)]).double().numpy()
+    with kept(network):
+        found = torch.cat([network(part) for part in torch.split(bits, 512)])
+    check_numbers(found, len(bits))
+    return found.double().numpy()
+
+
+def check_numbers(outputs: Tensor, count: int) -> None:
+    """Raise unless a network has answered ``count`` strings with one number each, which (count, 1) is not."""
+    if outputs.shape != (count,):
+        raise UsageError(f"network answers with {tuple(outputs.shape)}; expected one number a string, ({count},)")

@@ -4,6 +4,7 @@ The symbol at place i is x_1 ... x_i as a product of signs, which is y_{i-1} x_i
 symbols. Paper 2 (2402.09963) trains ``BitScratchpad`` on it by teacher forcing and lets it write by greedy steps.
 """
 
+import inspect
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -14,12 +15,14 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from jostle.hardness.designs import Plan, first_weights
+from jostle.hardness.designs import Plan, as_seed, first_weights
 from jostle.hardness.observing import drawn, step_length
 from jostle.hardness.single import Weights, train_single
 from jostle.hardness.tasks import known
 from jostle.landscape import POSITIONS, average_direction_sharpness, layernorm_blowup, parameter_norm
+from jostle.landscape.weights import kept
 from jostle.models.bit_scratchpad import BitScratchpad
+from jostle.models.sizes import check_choice, check_positive
 from jostle.progress import Progress
 
 ACCURATE = 0.999
@@ -106,7 +109,10 @@ def train_scratchpad(
     Returns:
         The network, the step after which it had fitted or None, and all steps.
     """
-    network, task = create_scratchpad(n, seed, **(sizes or {})), known("parity", n)
+    seed, task = as_seed(seed), known("parity", n)
+    for size in sizes or {}:
+        check_choice("size", size, inspect.signature(BitScratchpad).parameters.keys() - {"max_length"})
+    network = create_scratchpad(n, seed, **(sizes or {}))
 
     def loss(weights: Weights, step: int) -> Tensor:
         bits, _, shares = task.batch(plan.batch_size, seed, step)
@@ -152,7 +158,8 @@ def observe_scratchpad(
         level: of the interval of the sharpness: over directions, and over strings if they were drawn.
         seed: of strings and directions.
     """
-    few, whole = drawn(n, strings, seed), drawn(n, tests, seed + 1)
+    check_positive(n=n, strings=strings, tests=tests)
+    few, whole = drawn(n, strings, seed), drawn(n, tests, seed, "tests")
     inputs = {"bits": few, "scratchpad": prefix_parities(few)}
     rho = step_length(network)
     common: dict[str, Any] = {"rho": rho, "directions": directions, "label_values": (0.0, 1.0), "seed": seed}
@@ -179,15 +186,15 @@ def observe_scratchpad(
 
 def written(network: BitScratchpad, bits: Tensor) -> Tensor:
     """What a network writes on its own, by greedy steps, (batch, tokens) of -1 and 1."""
-    return torch.cat([network.generate(part) for part in torch.split(bits, _AT_ONCE)])
+    with kept(network):
+        return torch.cat([network.generate(part) for part in torch.split(bits, _AT_ONCE)])
 
 
-@torch.no_grad()
 def _loss(network: BitScratchpad, bits: Tensor) -> float:
     symbols = prefix_parities(bits)
-    found = torch.cat(
-        [network(*parts) for parts in zip(*(torch.split(x, _AT_ONCE) for x in (bits, symbols)), strict=True)]
-    )
+    pairs = zip(*(torch.split(each, _AT_ONCE) for each in (bits, symbols)), strict=True)
+    with kept(network):
+        found = torch.cat([network(*pair) for pair in pairs])
     return float((found - (symbols + 1) / 2).double().square().mean())
 
 

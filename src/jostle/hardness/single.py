@@ -13,11 +13,10 @@ from torch import Tensor, nn
 
 from jostle.errors import FailureError, UsageError
 from jostle.hardness.designs import SHOWN, SMOOTHING, Plan
-from jostle.hardness.storage import STATE, State, load_state, save_state
+from jostle.hardness.storage import STATE, State, checked_folder, load_state, save_state
 from jostle.models.sizes import check_positive
 from jostle.progress import Progress, reporter
 from jostle.progress import State as Shown
-from jostle.training.stacked_adamw import StackedAdamW
 
 Weights = Mapping[str, Tensor]
 Loss = Callable[[Weights, int], Tensor]
@@ -30,6 +29,7 @@ def train_single(
     plan: Plan,
     settings: Mapping[str, Any],
     *,
+    scale: float = 1.0,
     folder: str | Path | None = None,
     checkpoint_every: int = 200,
     progress: Progress = False,
@@ -44,6 +44,7 @@ def train_single(
         loss: what is made smaller.
         plan: its steps, rates and end; batches and lengths are what ``loss`` makes of them.
         settings: what tells this training from others, JSON values, for the state on disk.
+        scale: 4 Var(label), by which ``fit_loss`` is multiplied.
         folder: for the state; None for none.
         checkpoint_every: steps between states.
         progress: true for a bar on a terminal and plain lines elsewhere, or a function of ``progress.State``.
@@ -54,7 +55,7 @@ def train_single(
     check_positive(checkpoint_every=checkpoint_every)
     if plan.curriculum:
         raise UsageError(f"curriculum={plan.curriculum} is for train; here the loss chooses its lengths")
-    training = _Training(network, loss, plan, dict(settings) | plan.describe(), folder)
+    training = _Training(network, loss, plan, scale, dict(settings) | plan.describe(), folder)
     with contextlib.closing(reporter(progress, "train")) as report:
         while training.rate() > 0:
             training.step()
@@ -71,25 +72,27 @@ class _Training:
     """A network on its way."""
 
     def __init__(
-        self, network: nn.Module, loss: Loss, plan: Plan, settings: dict[str, Any], folder: str | Path | None
+        self,
+        network: nn.Module,
+        loss: Loss,
+        plan: Plan,
+        scale: float,
+        settings: dict[str, Any],
+        folder: str | Path | None,
     ) -> None:
         self._network, self._loss, self._plan, self._settings = network, loss, plan, settings
+        self._enough = scale * plan.fit_loss
         self._shapes = {name: weight.shape for name, weight in network.named_parameters()}
-        self._path = None if folder is None else Path(folder) / STATE
+        self._path = None if folder is None else checked_folder(folder) / STATE
         found = None if self._path is None else load_state(self._path, settings)
         if found is None:
             row = torch.cat([weight.detach().flatten() for weight in network.parameters()]).unsqueeze(0)
-            nothing = torch.full((1,), torch.nan, dtype=torch.float64)
-            found = State(row, StackedAdamW.start(row), nothing, torch.full((1,), -1))
+            found = State.start(row)
         self.state = found
 
     def rate(self) -> float:
-        """The lr of the next step: whole until the network fits, then down to 0; 0 where there is no next step."""
-        state, plan = self.state, self._plan
-        if state.steps >= plan.steps:
-            return 0.0
-        fitted = int(state.fitted)
-        return plan.lr if fitted < 0 else plan.lr * max(0.0, 1 - (state.steps - fitted) / plan.settle)
+        """The lr of the next step, 0 where there is none."""
+        return float(self._plan.rates(self.state.steps, self.state.fitted))
 
     def step(self) -> None:
         """One step."""
@@ -108,7 +111,7 @@ class _Training:
         state.loss = torch.full_like(state.loss, value) if is_first else state.loss.lerp(
             torch.full_like(state.loss, value), 1 - SMOOTHING
         )  # fmt: skip
-        if int(state.fitted) < 0 and float(state.loss) < self._plan.fit_loss:
+        if int(state.fitted) < 0 and float(state.loss) < self._enough:
             state.fitted = torch.full_like(state.fitted, state.steps)
 
     def _views(self, row: Tensor) -> dict[str, Tensor]:
@@ -122,7 +125,9 @@ class _Training:
 
     def finish(self) -> tuple[float, int | None, int]:
         """Put the weights into the network."""
-        self._network.load_state_dict(self._views(self.state.weights))
+        with torch.no_grad():
+            for name, view in self._views(self.state.weights).items():
+                self._network.get_parameter(name).copy_(view)
         self._network.eval()
         fitted = int(self.state.fitted)
         return float(self.state.loss), None if fitted < 0 else fitted, self.state.steps

@@ -1,16 +1,18 @@
 """Training on disk: what to go on from; safetensors, whole or absent."""
 
 import json
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
 from jostle.errors import FailureError, UsageError
-from jostle.files import replacing
+from jostle.files import check_writable, replacing
 from jostle.training.recipe import check_same
 from jostle.training.stacked_adamw import StackedAdamW
 
@@ -36,10 +38,28 @@ class State:
     fitted: Tensor
     stage: int = 0
 
+    @classmethod
+    def start(cls, weights: Tensor) -> "State":
+        """Before the first step, from first weights (networks, columns)."""
+        count = len(weights)
+        nothing = torch.full((count,), torch.nan, dtype=torch.float64)
+        return cls(weights, StackedAdamW.start(weights), nothing, torch.full((count,), -1))
+
     @property
     def steps(self) -> int:
         """How many are done."""
         return self.optimizer.steps
+
+
+def checked_folder(folder: str | Path) -> Path:
+    """``folder`` as a path, made if need be; raises at once, before any training, if no state can be written there."""
+    if not isinstance(folder, str | os.PathLike):
+        raise UsageError(f"folder={folder!r} must be the path of a folder, or None")
+    path = Path(folder)
+    if path.is_file():
+        raise UsageError(f"folder={str(path)!r} is a file; expected a folder, or a name that is free")
+    check_writable(path / STATE)
+    return path
 
 
 def save_state(path: Path, state: State, settings: dict[str, Any]) -> None:

@@ -11,10 +11,14 @@ from torch import Tensor
 
 from jostle.boolean import cube, functions
 from jostle.errors import UsageError
+from jostle.landscape.arguments import whole
 from jostle.models.sizes import check_positive
 
 TARGETS = ("parity", "majority", "first", "mean")
 """The functions of paper 2's figures."""
+
+FACTOR = 4.0
+"""Of squares, where labels of 0 and 1 become -1 and 1."""
 
 Floats = NDArray[np.float64]
 
@@ -58,7 +62,7 @@ class Task:
         Arguments:
             length: of the strings, n unless given; shorter ones only of functions by name.
         """
-        generator = torch.Generator().manual_seed(_derived(f"batch {self.name}", seed, step))
+        generator = torch.Generator().manual_seed(derived(f"batch {self.name}", seed, step))
         length = self.n if length is None else length
         if self.rows is None and (length > _FEW_BITS or 2**length > size):
             bits = torch.randint(2, (size, length), generator=generator).numpy().astype(np.int8) * 2 - 1
@@ -83,7 +87,7 @@ class Task:
             bits = cube.points(length)
         else:
             bits = self.batch(2**_ENUMERATED, seed=0, step=-1, length=length)[0].numpy()
-        return 4 * float(self.label(bits).var()) or 1.0
+        return FACTOR * float(self.label(bits).var()) or 1.0
 
     def trained_on(self) -> tuple[NDArray[np.int8], Floats]:
         """The strings that are trained on and their labels; all 2^n if there is no choice of them."""
@@ -104,6 +108,8 @@ def known(name: str, n: int) -> Task:
     [1.0, 0.0]
     """
     check_positive(n=n)
+    if not isinstance(name, str):
+        raise UsageError(f"name={name!r} must be the name of a function, e.g. 'parity'")
     functions.create(name, n)
     return Task(name, n)
 
@@ -115,21 +121,26 @@ def tabulated(labels: ArrayLike, *, train_size: int | None = None, seed: int = 0
     [0, 2, 3]
 
     Arguments:
-        labels: (2^n,), in the order of ``itertools.product((-1, 1), repeat=n)``.
+        labels: (2^n,) from 0 to 1, in the order of ``itertools.product((-1, 1), repeat=n)``.
         train_size: how many strings; None for all.
         seed: of the choice.
         name: for people.
     """
-    table = np.asarray(labels, dtype=np.float64)
+    try:
+        table = np.asarray(labels, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise UsageError("labels must be a table of 2^n numbers from 0 to 1") from None
     size = len(table) if table.ndim == 1 else 0
     if size < 2 or size & (size - 1):
         raise UsageError(f"labels of shape {table.shape} must be a table of 2^n numbers")
+    if not ((table >= 0) & (table <= 1)).all():
+        raise UsageError("labels must lie between 0 and 1; for a table of -1 and 1 give (table + 1) / 2")
     if train_size is None:
         return Task(name, cube.dimension(table), table, np.arange(size))
     check_positive(train_size=train_size)
     if train_size > size:
         raise UsageError(f"train_size={train_size} must be at most {size}, the number of all strings")
-    generator = torch.Generator().manual_seed(_derived("strings", seed, train_size))
+    generator = torch.Generator().manual_seed(derived("strings", seed, train_size))
     rows = torch.randperm(size, generator=generator)[:train_size].sort().values.numpy()
     return Task(name, cube.dimension(table), table, rows)
 
@@ -138,14 +149,16 @@ def completed(task: Task, seed: int) -> Floats:
     """A table with the labels that ``task`` is trained on and fair coins elsewhere, (2^n,)."""
     if task.labels is None or task.rows is None:
         raise UsageError("only a task of a table has strings that are not trained on")
-    generator = torch.Generator().manual_seed(_derived("completion", seed, 0))
+    generator = torch.Generator().manual_seed(derived("completion", seed, 0))
     table = torch.randint(2, (len(task.labels),), generator=generator).numpy().astype(np.float64)
     table[task.rows] = task.labels[task.rows]
     return table
 
 
-def _derived(purpose: str, seed: int, step: int) -> int:
-    digest = hashlib.blake2b(f"jostle.hardness {purpose} {seed} {step}".encode(), digest_size=8).digest()
+def derived(purpose: str, *numbers: int) -> int:
+    """A seed of its own for each purpose and numbers: what is drawn from two of them has nothing in common."""
+    said = " ".join(map(str, ["jostle.hardness", purpose, *(whole("seed", number) for number in numbers)]))
+    digest = hashlib.blake2b(said.encode(), digest_size=8).digest()
     return int.from_bytes(digest, "big") >> 1  # torch takes 63 bits
 
 

@@ -12,14 +12,13 @@ from torch.nn.utils.rnn import pad_sequence
 
 from jostle.errors import FailureError, UsageError
 from jostle.hardness.architectures import evaluation, takes_shorter
-from jostle.hardness.designs import SHOWN, SMOOTHING, Design, Plan
+from jostle.hardness.designs import SHOWN, SMOOTHING, Design, Plan, as_seed
 from jostle.hardness.layout import Layout
-from jostle.hardness.storage import STATE, State, load_state, save_state
+from jostle.hardness.storage import STATE, State, checked_folder, load_state, save_state
 from jostle.hardness.tasks import Task
 from jostle.models.sizes import check_positive
 from jostle.progress import Progress, reporter
 from jostle.progress import State as Shown
-from jostle.training.stacked_adamw import StackedAdamW
 
 _NUMBERS = 2**18  # of tokens at once: one megabyte
 
@@ -58,9 +57,10 @@ def train(
 ) -> Trained:
     """Train a network from each seed, all at once.
 
-    A network does not depend on which others are trained with it, up to rounding. With ``folder`` the state is written
-    there every ``checkpoint_every`` steps; called again, training goes on from it and ends with the same weights, bit
-    for bit, as if it had not been interrupted (same machine, torch and number of threads).
+    A network does not depend on which others are trained with it, up to rounding, unless there is a curriculum: all go
+    on to its next length together. With ``folder`` the state is written there every ``checkpoint_every`` steps; called
+    again, training goes on from it and ends with the same weights, bit for bit, as if it had not been interrupted (same
+    machine, torch and number of threads).
 
     Arguments:
         tasks: one for all networks or one for each, all of the same number of bits.
@@ -79,7 +79,8 @@ def train(
         FailureError: training diverged, or a file could not be written.
     """
     check_positive(checkpoint_every=checkpoint_every, watch_every=watch_every)
-    training = _Training(_checked(tasks, seeds, design, plan), design, plan, list(seeds), folder)
+    seeds = _as_seeds(seeds)
+    training = _Training(_checked(tasks, seeds, design, plan), design, plan, seeds, folder)
     label = f"train {training.tasks[0].name}"
     with contextlib.closing(reporter(progress, label)) as report:
         if watch is not None and training.state.steps == 0:
@@ -106,7 +107,7 @@ class _Training:
         self._n = tasks[0].n
         self._layout = Layout(design, self._n)
         self._outputs = evaluation(design.architecture, design.create(self._n, 0), design.heads)
-        self._path = None if folder is None else Path(folder) / STATE
+        self._path = None if folder is None else checked_folder(folder) / STATE
         scales = [[task.scale(length) for task in tasks] for length in plan.lengths(self._n)]
         self._enough = plan.fit_loss * torch.tensor(scales, dtype=torch.float64)  # (lengths, networks)
         about: dict[str, Any] = {"tasks": [task.describe() for task in tasks], "seeds": seeds}
@@ -116,13 +117,11 @@ class _Training:
 
     def _first(self) -> State:
         weights = self._layout.stack([self._design.create(self._n, seed) for seed in self._seeds])
-        count = len(self._seeds)
-        nothing = torch.full((count,), torch.nan, dtype=torch.float64)
-        return State(weights, StackedAdamW.start(weights), nothing, torch.full((count,), -1))
+        return State.start(weights)
 
     def is_over(self) -> bool:
         """Whether no step is left, or no network goes on."""
-        return self.state.steps >= self._plan.steps or not bool(self._rates().any())
+        return not bool(self._rates().any())
 
     def step(self) -> None:
         """One step of all networks that are not done."""
@@ -151,11 +150,9 @@ class _Training:
         return max(16, _NUMBERS // (len(self._seeds) * length * self._design.dim))
 
     def _rates(self) -> Tensor:
-        """The lr of each network, (networks, 1): whole until it fits, then down to 0 within ``settle`` steps."""
-        state, plan = self.state, self._plan
-        since = (state.steps - state.fitted).double()
-        left = torch.where(state.fitted < 0, torch.ones_like(since), (1 - since / plan.settle).clamp_min(0))
-        return (plan.lr * left).to(state.weights.dtype).unsqueeze(1)
+        """The lr of each network, (networks, 1)."""
+        state = self.state
+        return self._plan.rates(state.steps, state.fitted).to(state.weights.dtype).unsqueeze(1)
 
     def _note(self, losses: Tensor, rates: Tensor) -> None:
         """Smooth the losses of networks that go on, and see who has fitted."""
@@ -198,10 +195,17 @@ class _Training:
         )
 
 
+def _as_seeds(seeds: Sequence[int]) -> list[int]:
+    try:
+        found = [as_seed(seed) for seed in seeds]
+    except (TypeError, UsageError):
+        found = []
+    if not found:
+        raise UsageError(f"seeds={seeds!r} must be whole numbers from 0 to below 2^64, one a network, e.g. [0, 1]")
+    return found
+
+
 def _checked(tasks: Sequence[Task] | Task, seeds: Sequence[int], design: Design, plan: Plan) -> list[Task]:
-    are_seeds = all(isinstance(seed, int) and not isinstance(seed, bool) and seed >= 0 for seed in seeds)
-    if not seeds or not are_seeds:
-        raise UsageError(f"seeds={list(seeds)} must be whole numbers of at least 0, one a network")
     found = [tasks] * len(seeds) if isinstance(tasks, Task) else list(tasks)
     if len(found) != len(seeds) or len({task.n for task in found}) != 1:
         raise UsageError(f"{len(found)} tasks for {len(seeds)} seeds; expected one for each, all of as many bits")

@@ -5,7 +5,7 @@ Pure numbers; what they are evidence for is in ``verdict``.
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -177,6 +177,20 @@ def rank_correlation(first: Values, second: Values) -> Measured:
         return (-1.0 if value < -nearest - _ROUNDING else low), (1.0 if value > nearest + _ROUNDING else high)
 
     return Measured(value, ends, method=f"Bonett and Wright, {count} things")
+
+
+def bounded(measured: Measured, least: float, most: float) -> Measured:
+    """The same where no number can lie below ``least`` or above ``most``: its interval ends there.
+
+    >>> bounded(over_seeds([0.98, 0.99, 1.0]), 0.0, 1.0).ends(0.95)[1]
+    1.0
+    """
+
+    def ends(level: float) -> Ends:
+        low, high = measured.ends(level)
+        return max(low, least), min(high, most)
+
+    return replace(measured, ends=ends)
 
 
 def difference(first: Measured, second: Measured) -> Measured:

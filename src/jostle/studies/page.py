@@ -12,6 +12,7 @@ from jostle.studies.folder import FIGURES, read_summary
 from jostle.studies.scoreboard import COLUMNS, Row, counts, scoreboard
 from jostle.studies.verdict import Finding, Verdict
 
+_TONES: dict[str, str] = {Verdict.AGREES: "good", Verdict.DISAGREES: "bad", Verdict.UNDECIDED: "open"}
 _SAID: dict[str, str] = {Verdict.AGREES: "in agreement", Verdict.DISAGREES: "in disagreement"}
 
 
@@ -38,7 +39,14 @@ def _lead(rows: list[Row]) -> str:
 
 def _board(rows: list[Row]) -> Section:
     lines: list[list[Value | Cell]] = [
-        [row.name, row.claim, "; ".join(row.measured), row.verdict, row.scale, Cell(f"{row.minutes:.1f}", row.minutes)]
+        [
+            Cell(row.name, link=_title(row)),
+            row.claim,
+            "\n".join(row.measured),
+            Cell(row.verdict, tone=_TONES.get(row.status, "")),
+            row.scale,
+            Cell(f"{row.minutes:.1f}", row.minutes),
+        ]
         for row in rows
     ]
     return Section(
@@ -55,7 +63,7 @@ def _board(rows: list[Row]) -> Section:
 def _study(row: Row) -> Iterator[Section]:
     """The section of a run, and one more for each figure after the first."""
     summary = read_summary(row.folder)
-    title = f"{row.name} ({row.scale})"
+    title = _title(row)
     if summary is None:
         yield Section(title, [f"Claim: {row.claim}", f"This run is {row.verdict}."])
         return
@@ -66,6 +74,10 @@ def _study(row: Row) -> Iterator[Section]:
     yield Section(title=title, **{**first, "text": text}, table=_findings(summary), notes=_notes(summary))
     for number, figure in enumerate(figures[1:], start=2):
         yield Section(title=f"{title}, figure {number}", **figure, is_listed=False)
+
+
+def _title(row: Row) -> str:
+    return f"{row.name} ({row.scale})"
 
 
 def _figures(folder: Path, summary: Record) -> Iterator[dict[str, Any]]:
@@ -86,7 +98,10 @@ def _findings(summary: Record) -> Table:
             finding.expected,
             Cell(finding.measured, finding.value),
             "exact" if finding.level is None else Cell(f"{finding.level:.4g}", finding.level),
-            finding.verdict.value + (" (beyond the claim)" if finding.is_beyond else ""),
+            Cell(
+                finding.verdict.value + (" (beyond the claim)" if finding.is_beyond else ""),
+                tone=_TONES[finding.verdict],
+            ),
             finding.reason,
         ]
         for finding in findings

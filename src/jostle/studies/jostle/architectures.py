@@ -51,7 +51,7 @@ def networks(
     made = {f"{kind} attention": ("vit-simple", vit | {"attention": kind}) for kind in ("softmax", "uniform", "relu")}
     made |= {
         MIXER: ("mlp-mixer", mixer),
-        "vision-ssm": ("vision-ssm", patches),
+        "vision-ssm": ("vision-ssm", patches | {"expand": 1, "state": 4}),
         without_norms(SOFTMAX): ("vit-simple", vit | {"norms": False}),
         without_norms(UNIFORM): ("vit-simple", vit | {"attention": "uniform", "norms": False}),
         without_norms(MIXER): ("mlp-mixer", mixer | {"norms": False}),
@@ -81,7 +81,7 @@ class Architectures(TrainingStudy):
             final=at_variances(1.0, 15.0),
         ),
         "small": Training(
-            seeds=5, networks=networks(dim=64, depth=2, heads=4, mlp_dim=128, hidden=[256, 256], width=16),
+            networks=networks(dim=64, depth=2, heads=4, mlp_dim=128, hidden=[256, 256], width=16),
             dataset="fashion-mnist", limit=2_000, test_limit=2_000, batch_size=50, max_epochs=100, std=_STD,
             passes=4_000, over_training=False, final=at_variances(0.25, 1.0, 15.0, 50.0),
         ),

@@ -6,20 +6,19 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-import numpy as np
 from matplotlib.figure import Figure
-from scipy import special
 
 from jostle import hardness
 from jostle.figures import Series, curves
 from jostle.hardness import CONVERGED, Design
 from jostle.hardness.observing import drawn
+from jostle.hardness.tasks import derived
 from jostle.landscape import average_direction_sharpness
 from jostle.results import Record
 from jostle.studies.catalogue import register
-from jostle.studies.evidence import Measured, difference
+from jostle.studies.evidence import difference
 from jostle.studies.p2402_09963 import runs
-from jostle.studies.p2402_09963.regression import slope
+from jostle.studies.p2402_09963.regression import height, slope
 from jostle.studies.records import Records
 from jostle.studies.study import Cell, Context, Drawing, Study
 from jostle.studies.trained import mean_and_range
@@ -32,8 +31,6 @@ READS_SHORTER = ("lstm", "state-space")  # trained on shorter strings first
 STEPS = {"sharpness": "std 0.02 on each weight", "relative_sharpness": "a share of the parameter norm"}
 
 Points = list[tuple[float, float]]
-
-_ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,6 +57,10 @@ class Choices(runs.Training):
     curriculum: tuple[int, ...] = (2, 3, 4, 5, 6, 7, 8, 9)
     directions: int = 50
     share: float = 0.1
+
+    def __post_init__(self) -> None:
+        runs.check_named("networks", self.networks, THEIRS)
+        runs.check_named("targets", self.targets, SENSITIVE, MODERATE, LEAST)
 
 
 @register
@@ -113,14 +114,15 @@ class SharpnessOfArchitectures(Study[Choices]):
         own: dict[str, Any] = {"curriculum": ()}
         if network in READS_SHORTER:
             own = {"lr": settings.recurrent_lr}
+        own_seed = derived(f"runs of {network}", n, seed)  # the same for all functions, whose ratios are taken
         task = hardness.known(target, n)
         trained = hardness.train(
-            task, Design(dim=settings.dim, architecture=network), settings.plan(**own), seeds=[seed],
+            task, Design(dim=settings.dim, architecture=network), settings.plan(**own), seeds=[own_seed],
             folder=context.folder, progress=runs.within(context.report, 0.0, runs.TRAINED),
         )  # fmt: skip
-        common: dict[str, Any] = {"directions": settings.directions, "seed": seed}
+        common: dict[str, Any] = {"directions": settings.directions, "seed": own_seed}
         found = hardness.observe(trained.networks[0], task, strings=settings.strings, **common)
-        strings, rho = drawn(n, settings.strings, seed), settings.share * found.norm
+        strings, rho = drawn(n, settings.strings, own_seed), settings.share * found.norm
         relative = average_direction_sharpness(
             trained.networks[0], strings, rho=rho, label_values=(0.0, 1.0), **common
         )  # fmt: skip
@@ -177,7 +179,7 @@ def _across(records: Records[Choices]) -> list[Expectation]:
     """Networks beside each other, at the middle of the lengths; and how many runs do not count."""
     middle = (min(records.settings.lengths) + max(records.settings.lengths)) / 2
     networks = records.settings.networks
-    logs = {network: line_at(_logs(_ratios(records, network, LEAST, "sharpness")), middle) for network in networks}
+    logs = {network: height(_logs(_ratios(records, network, LEAST, "sharpness")), middle) for network in networks}
     what = f"log {SENSITIVE} / {LEAST} at {middle:g} bits"
     asked = [is_above(f"{network}: {what}", logs[network], 0.0) for network in networks]
     asked += [
@@ -190,34 +192,6 @@ def _across(records: Records[Choices]) -> list[Expectation]:
         statement = f"{network}: every run converged, loss below {CONVERGED:g}"
         asked.append(holds_for_all(statement, converged.count(False), len(converged)))
     return asked
-
-
-def line_at(points: Points, x: float) -> Measured:
-    """The height at x of the line through (x, y) by least squares, with Student's interval.
-
-    Measured from ``x`` on it is the constant c of the line: c -+ t sqrt(s^2 ((X^T X)^-1)_00), with points - 2 degrees
-    of freedom.
-
-    >>> found = line_at([(4.0, 1.0), (6.0, 2.1), (8.0, 2.9), (10.0, 4.0)], 7.0)
-    >>> round(found.value, 3), [round(end, 3) for end in found.ends(0.95)]
-    (2.5, [2.296, 2.704])
-    """
-    design = np.array([[1.0, at - x] for at, _ in points]).reshape(-1, 2)
-    values, freedom = np.array([y for _, y in points]), len(points) - 2
-    if freedom < 1 or np.linalg.matrix_rank(design) < 2 or not np.isfinite(values).all():
-        doubt = f"{len(points)} runs do not make a line with an interval"
-        return Measured(math.nan, lambda _: (-math.inf, math.inf), doubt)
-    found = np.linalg.lstsq(design, values, rcond=None)[0]
-    left = float(np.square(values - design @ found).sum())
-    spread, is_perfect = left / freedom, left <= (_ROUNDING * float(np.abs(values).max())) ** 2 * len(values)
-    error = math.sqrt(spread * float(np.linalg.inv(design.T @ design)[0, 0]))
-
-    def ends(level: float) -> tuple[float, float]:
-        reach = float(special.stdtrit(freedom, (1 + level) / 2)) * error
-        return float(found[0]) - reach, float(found[0]) + reach
-
-    doubt = "the points lie exactly on it, so how much runs differ is not known" if is_perfect else ""
-    return Measured(float(found[0]), ends, doubt, method=f"least squares through {len(points)} runs")
 
 
 def _logs(points: Points) -> Points:

@@ -35,6 +35,9 @@ class Choices(runs.Training):
     highest_lr: float = 5e-4
     highest_decay: float = 0.4
 
+    def __post_init__(self) -> None:
+        runs.check_named("targets", self.targets, SENSITIVE)
+
 
 @register
 class Figure2(Study[Choices]):

@@ -201,7 +201,13 @@ def _compared(records: Records[Choices]) -> list[Expectation]:
         for run, (start, end) in held
         if (last := at(run, late)) and end.sharpness > start.sharpness
     ]
-    asked.append(is_above(f"{SENSITIVE}: share of the rise that is left {late} steps after", over_seeds(kept), 0.5))
+    asked.append(
+        is_above(
+            f"{SENSITIVE}: share of the rise, where there is one, that is left {late} steps after",
+            over_seeds(kept),
+            0.5,
+        )
+    )
     elsewhere = sum(not _is_steepest(run, between) for run, between in held)
     statement = f"{SENSITIVE}: sharpness rises fastest between two looks of the drop, in every run"
     return [*asked, holds_for_all(statement, elsewhere, len(held))]

@@ -1,12 +1,14 @@
 """What the studies of paper 2 share: networks trained on one function of n bits, measured, and filtered by one rule."""
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from jostle import hardness
+from jostle.errors import UsageError
 from jostle.hardness import CONVERGED, Design, Plan
+from jostle.hardness.tasks import derived
 from jostle.progress import State
 from jostle.results import Record
 from jostle.studies.records import Records
@@ -26,8 +28,9 @@ FILTERED = (
     "fresh ones beyond) are recorded and left out of figures and slopes, as in the paper; how many is a finding."
 )
 FRESH = (
-    "Sharpness is the paper's: squared change of the function over 100 fresh directions on the sphere. The released "
-    "code's increase of the loss under Gaussian steps, there along ten directions that never change, is recorded too."
+    "Sharpness is the paper's: squared change of the function over 100 directions on the sphere, others for every run. "
+    "The released code's increase of the loss under Gaussian steps, there along ten directions that never change, is "
+    "recorded too."
 )
 
 
@@ -61,6 +64,7 @@ class Training(Settings):
 
 
 AnyTraining = TypeVar("AnyTraining", bound=Training)
+AnySettings = TypeVar("AnySettings", bound=Settings)
 
 TINY: dict[str, Any] = {
     "lengths": (3, 4), "dim": 8, "batch_size": 64, "lr": 3e-3, "steps": 120, "settle": 20, "directions": 4,
@@ -69,18 +73,35 @@ TINY: dict[str, Any] = {
 
 
 def run(target: str, n: int, seed: int, settings: Training, context: Context, **changed: Any) -> Record:
-    """Train one network on a function by name and measure it."""
-    task = hardness.known(target, n)
+    """Train one network on a function by name and measure it.
+
+    First weights, strings and directions are those of no other function, length or seed: runs are independent, as
+    lines through them take them to be.
+    """
+    task, own = hardness.known(target, n), derived(f"a run on {target}", n, seed)
     trained = hardness.train(
         task,
         Design(dim=settings.dim),
         settings.plan(**changed),
-        seeds=[seed],
+        seeds=[own],
         folder=context.folder,
         progress=within(context.report, 0.0, TRAINED),
     )
-    found = hardness.observe(trained.networks[0], task, directions=settings.directions, strings=settings.strings)
+    found = hardness.observe(
+        trained.networks[0],
+        task,
+        directions=settings.directions,
+        strings=settings.strings,
+        seed=own,
+    )
     return {"fitted": trained.fitted[0], "steps": trained.steps, **found.to_dict()}
+
+
+def check_named(setting: str, given: Sequence[str], *needed: str) -> None:
+    """Raise unless a setting names what the verdict is about, before hours are spent on the rest."""
+    missing = [name for name in needed if name not in given]
+    if missing:
+        raise UsageError(f"{setting}={','.join(given)} must have {' and '.join(missing)}, which the verdict is about")
 
 
 def converged(records: Records[AnyTraining], target: str) -> list[tuple[int, Record]]:
@@ -95,7 +116,7 @@ def counted(records: Records[AnyTraining], target: str) -> Expectation:
     return beyond(holds_for_all(f"{target}: every run converged, loss below {CONVERGED:g}", missing, len(every)))
 
 
-def left_out(records: Records[AnyTraining]) -> str:
+def left_out(records: Records[AnySettings]) -> str:
     """How many runs are not drawn, for a caption."""
     missing = [cell.key for cell, record in records if not record["has_converged"]]
     said = f"{len(missing)} of {len(records)} runs did not converge and are left out"
