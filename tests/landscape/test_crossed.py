@@ -5,6 +5,8 @@ import math
 import numpy as np
 import pytest
 import torch
+from scipy.special import stdtrit
+from torch import nn
 
 from jostle.landscape import average_direction_sharpness
 from jostle.landscape.crossed import crossed_interval
@@ -19,9 +21,10 @@ def test_it_adds_both_variances():
     parts = draws.var(ddof=1) / 4, inputs.var(ddof=1) / 3
     freedom = sum(parts) ** 2 / (parts[0] ** 2 / 3 + parts[1] ** 2 / 2)
     assert 2 < freedom < 5
+    quantile = float(stdtrit(freedom, 0.975))
     middle, half = (found.low + found.high) / 2, (found.high - found.low) / 2
     assert middle == pytest.approx(3.0)
-    assert half / math.sqrt(sum(parts)) == pytest.approx(3.3, abs=0.9)  # Student's t with 2 to 5 degrees of freedom
+    assert half / math.sqrt(sum(parts)) == pytest.approx(quantile, rel=1e-12)
     assert found.target == "population"
 
 
@@ -65,4 +68,26 @@ def test_per_input_is_what_each_protocol_measures():
         assert record["per_input"] == found.per_input.tolist()
         assert record["population"]["low"] == found.population.low
     still = average_direction_sharpness(model, x, rho=0.0, directions=3)
+    assert (still.population.low, still.population.high) == (0, 0)
+
+
+def test_a_loss_that_is_a_mean_over_inputs_leaves_it_open():
+    """Every input has the mean of its batch then, which says nothing of how much inputs differ."""
+    x, labels, model = torch.randn(5, 3), torch.randn(5, 1), linear([[1.0, -1.0, 2.0]])
+    common = {"protocol": "released", "std": 0.1, "directions": 6}
+    each = average_direction_sharpness(model, x, labels, "mse", **common)
+    for batch_size in (2, 128):
+        mean = average_direction_sharpness(model, x, labels, nn.MSELoss(), batch_size=batch_size, **common)
+        assert mean.value == pytest.approx(each.value)
+        assert (mean.low, mean.high) == (pytest.approx(each.low), pytest.approx(each.high))
+        assert (mean.population.low, mean.population.high) == (-math.inf, math.inf)
+        assert mean.population.method == "open: the loss is a mean over inputs"
+        assert mean.to_dict()["population"]["method"] == "open: the loss is a mean over inputs"
+    one_by_one = average_direction_sharpness(model, x, labels, nn.MSELoss(), batch_size=1, **common)
+    assert math.isfinite(each.population.low)
+    assert one_by_one.population.low == pytest.approx(each.population.low)
+    assert one_by_one.population.high == pytest.approx(each.population.high)
+    of_function = average_direction_sharpness(model, x, labels, nn.MSELoss(), rho=0.5, directions=6)
+    assert of_function.population.method == "Satterthwaite's t over 6 draws and 5 inputs"
+    still = average_direction_sharpness(model, x, labels, nn.MSELoss(), protocol="released", std=0.0, directions=3)
     assert (still.population.low, still.population.high) == (0, 0)

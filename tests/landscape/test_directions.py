@@ -110,6 +110,25 @@ def test_positional_encodings_stay_unless_asked():
     assert everything.skipped == []
     assert everything.num_parameters == count
     assert POSITIONS[0] == "*position*"
+    assert str(found).endswith(f"\n  {model.positions.numel()} parameters skipped: positions")
+    assert "skipped" not in str(everything)
+
+
+def test_a_text_says_how_many_parameters_were_skipped_and_names_some():
+    class Named(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.position_wise_feed_forward = nn.Sequential(nn.Linear(3, 40), nn.Linear(40, 30))
+            self.head = nn.Linear(30, 1)
+
+        def forward(self, x):
+            return self.head(self.position_wise_feed_forward(x))
+
+    found = average_direction_sharpness(Named(), X, rho=0.5, directions=2)
+    assert (found.num_parameters, found.num_skipped, len(found.skipped)) == (31, 1390, 4)
+    names = ", ".join(f"position_wise_feed_forward.{name}" for name in ("0.weight", "0.bias", "1.weight"))
+    assert str(found).splitlines()[-1] == f"  1,390 parameters skipped: {names} and 1 more"
+    assert found.to_dict()["num_skipped"] == 1390
 
 
 def test_no_step_is_no_change():

@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 import jostle
-from jostle.errors import FailureError
+from jostle.errors import FailureError, UsageError
 from jostle.landscape import average_direction_sharpness, sharpness
 from jostle.landscape.arguments import chosen_parameters
 from jostle.landscape.network import Network
@@ -104,6 +104,28 @@ class TestNoise:
         assert moved.stride() == weight.stride()
         assert moved.dtype == torch.float32
         assert not torch.equal(moved, weight)
+
+    @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32])
+    @pytest.mark.parametrize("at_once", [None, 1, 3])
+    def test_steps_that_the_type_of_the_weights_rounds_are_refused(self, dtype, at_once):
+        model, x = nn.Linear(20, 10, dtype=dtype), torch.randn(4, 20).to(dtype)
+        spacing = 0.2 * torch.finfo(dtype).eps  # of the largest weights
+        length = spacing * 210**0.5 / 4
+        message = rf"={{}} is too small for weights in {dtype}, which round a step of length .* or a larger {{}}$"
+        with pytest.raises(UsageError, match=message.format(r"\S+", "rho")) as caught:
+            average_direction_sharpness(model, x, rho=length, directions=4, draws_at_once=at_once)
+        assert "\n" not in str(caught.value)
+        with pytest.raises(UsageError, match=message.format(r"\S+", "std")):
+            sharpness(model, x, std=spacing / 4, draws=4, draws_at_once=at_once)
+        assert average_direction_sharpness(model, x, rho=100 * length, directions=4, draws_at_once=at_once).value > 0
+        assert average_direction_sharpness(model, x, rho=0.0, directions=4, draws_at_once=at_once).value == 0
+        in_double = average_direction_sharpness(model.double(), x.double(), rho=length, directions=4)
+        assert in_double.value > 0
+
+    def test_steps_that_are_too_long_are_not_called_too_small(self):
+        model, x = nn.Linear(20, 10, dtype=torch.float16), torch.randn(4, 20).half()
+        with pytest.raises(FailureError, match="move the weights less"):
+            sharpness(model, x, std=1e6, draws=2)
 
     def test_numbers_are_addressed(self):
         stream = Stream(0, "tests")

@@ -69,12 +69,11 @@ def test_norms_of_other_packages_are_known_by_name():
             self.weight, self.variance_epsilon = nn.Parameter(torch.ones(3)), 0.5
 
         def forward(self, hidden):
-            return hidden * self.weight
+            return hidden * self.weight * (hidden.square().mean(-1, keepdim=True) + self.variance_epsilon).rsqrt()
 
     class MyLayerNorm(MyRMSNorm):
-        def __init__(self):
-            super().__init__()
-            self.bias = None
+        def forward(self, hidden):
+            return super().forward(hidden - hidden.mean(-1, keepdim=True))
 
     rms, centred = (layernorm_blowup(Normed(norm()), TOKENS) for norm in (MyRMSNorm, MyLayerNorm))
     assert rms.per_input[1] == pytest.approx(1 + 1 / math.sqrt(3.5))
@@ -113,18 +112,56 @@ class TestReleased:
         assert found.high == math.inf
 
 
+class Text(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm = nn.LayerNorm(3, eps=0.25)
+
+    def forward(self, embedded, attention_mask):
+        return self.norm(embedded).sum(dim=(1, 2))
+
+
 def test_masked_positions_do_not_count():
-    class Text(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.norm = nn.LayerNorm(3, eps=0.25)
-
-        def forward(self, embedded, attention_mask):
-            return self.norm(embedded).sum(dim=(1, 2))
-
     mapping = {"embedded": TOKENS, "attention_mask": torch.tensor([[1, 0], [0, 1]])}
     found = layernorm_blowup(Text(), mapping)
     assert found.per_input.tolist() == pytest.approx([1 + 1 / math.sqrt(8 / 3 + 0.25), 1 + 1 / math.sqrt(8.25)])
+
+
+@pytest.mark.parametrize("sides", ["right", "left", "both"])
+def test_padding_changes_nothing(sides):
+    """The last position is the last one that is not masked, wherever the padding is."""
+    torch.manual_seed(1)
+    real, pad = torch.randn(5, 4, 3), torch.zeros(5, 2, 3)
+    parts = [(pad, 0)] * (sides != "right") + [(real, 1)] + [(pad, 0)] * (sides != "left")
+    padded = torch.cat([part for part, _ in parts], dim=1)
+    mask = torch.cat([torch.full(part.shape[:2], is_real) for part, is_real in parts], dim=1)
+    for protocol in ("paper", "released"):
+        plain = layernorm_blowup(Text(), {"embedded": real, "attention_mask": torch.ones(5, 4)}, protocol=protocol)
+        found = layernorm_blowup(Text(), {"embedded": padded, "attention_mask": mask}, protocol=protocol)
+        assert found.per_input.tolist() == pytest.approx(plain.per_input.tolist())
+    by_hand = 1 / real[:, -1].std(dim=1)
+    assert found.per_input.tolist() == pytest.approx(by_hand.tolist())
+
+
+@pytest.mark.parametrize("length", [4, 5, 6])
+@pytest.mark.parametrize("batch_size", [2, 5, 128])
+def test_norms_that_receive_the_sequence_first_are_refused(length, batch_size):
+    """Also those of as many positions as inputs, which have the right shape."""
+
+    class SequenceFirst(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.norm = nn.LayerNorm(3)
+
+        def forward(self, x):
+            return self.norm(x.transpose(0, 1)).sum(dim=(0, 2))
+
+    x = torch.randn(5, length, 3)
+    with pytest.raises(
+        UsageError, match=r"the norm norm receives \(\d, \d, 3\) for \d inputs; expected the batch first"
+    ):
+        layernorm_blowup(SequenceFirst(), x, batch_size=batch_size)
+    assert layernorm_blowup(Normed(nn.LayerNorm(3)), x, batch_size=batch_size).per_norm.shape == (5, 1)
 
 
 def test_every_norm_of_an_encoder_is_seen_and_no_hook_stays():

@@ -4,7 +4,7 @@ from torch import nn
 
 from jostle.errors import UsageError
 from jostle.landscape import average_direction_sharpness, curvature
-from jostle.landscape.losses import as_labels, as_loss, check_labels, per_input
+from jostle.landscape.losses import as_labels, as_loss, check_labels, is_mean, per_input
 
 MANY, ONE = torch.zeros(4, 3), torch.zeros(4, 1)
 CLASSES = torch.tensor([0, 1, 2, 1])
@@ -57,6 +57,13 @@ def test_both_measures_look_at_all_labels(labels):
             curvature(model, x, labels, batch_size=batch_size)
         with pytest.raises(UsageError, match="loss='cross-entropy' takes one whole number from 0 to 2"):
             average_direction_sharpness(model, x, labels, "cross-entropy", rho=0.1, batch_size=batch_size)
+
+
+def test_whether_a_loss_is_a_mean():
+    assert is_mean(nn.MSELoss(), ONE, ONE)
+    assert not is_mean(nn.MSELoss(reduction="none"), ONE[:, 0], ONE[:, 0])
+    assert not is_mean(ENTROPY, MANY, CLASSES)
+    assert not is_mean(nn.MSELoss(), ONE[:1], ONE[:1])  # that of one input
 
 
 def test_what_a_loss_raises_is_one_clear_line():

@@ -19,27 +19,31 @@ MEASURES = {
     "released": lambda model: landscape.sharpness(model, X, batch_size=2, protocol="released"),
     "directions": lambda model: landscape.average_direction_sharpness(model, X, Y, "cross-entropy", rho=1.0),
     "curvature": lambda model: landscape.curvature(model, X, Y),
+    "sampled curvature": lambda model: landscape.curvature(model, X, Y, probes=2),
+    "blow-up": lambda model: landscape.layernorm_blowup(model, X, batch_size=2),
+    "released blow-up": lambda model: landscape.layernorm_blowup(model, X, protocol="released"),
 }
 
 
 @pytest.mark.parametrize("measure", MEASURES)
 def test_after_success(measure):
-    model = Counting() if measure != "curvature" else nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Dropout(0.5))
-    model[1].eval() if measure == "curvature" else model.norm.eval()
+    model = Counting()
+    model.norm.eval()
     before = state(model)
     MEASURES[measure](model)
+    assert model.seen > 0
     assert state(model) == before
 
 
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
-@pytest.mark.parametrize("measure", ["looped", "released"])
-def test_after_an_error_in_the_model(measure, error):
-    model = Counting(error, at=5)  # three batches of the clean pass, then the second batch of the first draw
+@pytest.mark.parametrize(("measure", "at"), [("looped", 5), ("released", 5), ("blow-up", 2)])
+def test_after_an_error_in_the_model(measure, at, error):
+    model = Counting(error, at)  # 5: three batches of the clean pass, then the second batch of the first draw
     model.norm.eval()
     before, rng = state(model), torch.get_rng_state()
     with pytest.raises(FailureError if error is ValueError else error):
         MEASURES[measure](model)
-    assert model.seen == 5
+    assert model.seen == at
     assert state(model) == before
     assert torch.equal(torch.get_rng_state(), rng)
 

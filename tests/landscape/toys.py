@@ -40,7 +40,7 @@ class Counting(nn.Module):
 
     def __init__(self, error: type[BaseException] | None = None, at: int = 4) -> None:
         super().__init__()
-        self.layer, self.norm, self.drop = nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Dropout(0.5)
+        self.level, self.layer, self.norm, self.drop = nn.LayerNorm(3), nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Dropout()
         self.register_buffer("calls", torch.zeros((), dtype=torch.int64))
         self.error, self.at, self.seen = error, at, 0
 
@@ -49,7 +49,7 @@ class Counting(nn.Module):
         self.seen += 1
         if self.error is not None and self.seen == self.at:
             raise self.error("stop")
-        return self.drop(self.norm(self.layer(x)))
+        return self.drop(self.norm(self.layer(self.level(x))))
 
 
 def state(model: nn.Module) -> tuple[dict[str, bytes], list[bool], list[int]]:

@@ -4,7 +4,7 @@
 the Hessian of the loss, ``layernorm_blowup`` and ``parameter_norm`` are what paper 2 trades against each other, and
 ``sensitivity_gap`` is why a sensitive function is sharp. Left on the line: perturbations, responses, sampling; beside
 it: estimates, which moves inputs instead of weights; right: ``jostle.boolean``. ``weights`` moves weights, ``network``
-evaluates them, ``drawing`` is the loop over draws.
+evaluates them, ``drawing`` is the loop over draws; ``normalising`` knows what norms do.
 """
 
 from jostle.landscape.arguments import POSITIONS

@@ -12,7 +12,11 @@ from jostle.errors import UsageError
 from jostle.registry import unknown_name
 
 POSITIONS = ("*position*", "*pos_emb*")
-"""Patterns of the usual names of positional encodings, which paper 2's code neither moves nor counts."""
+"""Patterns of the usual names of positional encodings, which paper 2's code neither moves nor counts.
+
+Other parts that are named after positions, such as ``position_wise_feed_forward``, match too: a result says what was
+skipped, and ``skip`` takes other patterns.
+"""
 
 _LARGEST_LEVEL = 0.999  # Gaffke's bound is taken over 10,000 resamples
 

@@ -16,12 +16,13 @@ from jostle.landscape.arguments import POSITIONS, choice, coverage, not_negative
 from jostle.landscape.averages import Floats, MeanOverDraws, real_mean
 from jostle.landscape.crossed import crossed_interval
 from jostle.landscape.drawing import Compare, Drawing
-from jostle.landscape.losses import Loss, as_labels, as_loss, check_labels, is_squared, per_input
+from jostle.landscape.losses import Loss, as_labels, as_loss, check_labels, is_mean, is_squared, per_input
 from jostle.landscape.network import Network
 from jostle.landscape.weights import WeightNoise
 
 PROTOCOLS = {"paper": "sphere", "released": "gaussian"}
 RELEASED_STD = 0.02
+_NAMED = 3  # skipped parameters that a text names
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +42,8 @@ class DirectionSharpness:
         passes: inputs the model answered.
         seconds: wall-clock time.
         per_input: (N,), what ``value`` is the mean of, for each input: the mean over the directions.
+        num_skipped: how many weights were not moved.
+        is_mean_loss: whether the loss gave one number a batch, which ``per_input`` of the loss then repeats.
     """
 
     function: MeanOverDraws
@@ -56,15 +59,20 @@ class DirectionSharpness:
     passes: int
     seconds: float
     per_input: Floats = field(repr=False)
+    num_skipped: int = 0
+    is_mean_loss: bool = False
 
     @property
     def population(self) -> Interval:
-        """The interval for other directions and other inputs like these; ``low`` and ``high`` are for these inputs."""
-        interval, is_loss = self.estimate.interval, self.estimate is self.loss
+        """The interval for other directions and other inputs like these; ``low`` and ``high`` are for these inputs.
+
+        Open for a loss that is a mean over the inputs of a batch: how much they differ is not known.
+        """
+        level, is_loss, is_exact = self.estimate.interval.level, self.estimate is self.loss, self.rho == 0
         least = -math.inf if is_loss else 0.0
-        return crossed_interval(
-            self.estimate.per_draw, self.per_input, interval.level, is_exact=self.rho == 0, least=least
-        )
+        if is_loss and self.is_mean_loss and not is_exact:
+            return Interval(least, math.inf, level, "population", "open: the loss is a mean over inputs")
+        return crossed_interval(self.estimate.per_draw, self.per_input, level, is_exact=is_exact, least=least)
 
     @property
     def estimate(self) -> MeanOverDraws:
@@ -92,7 +100,15 @@ class DirectionSharpness:
             f"average direction sharpness {self.estimate}   {interval.level:.0%}, {interval.method}\n"
             f"  {self.num_inputs:,} inputs, {directions} directions of length {self.rho:.4g} in "
             f"{self.num_parameters:,} parameters; protocol={self.protocol} factor={self.factor:g} seed={self.seed}"
+            f"{self._left_out()}"
         )
+
+    def _left_out(self) -> str:
+        """A line about skipped parameters, if there are any."""
+        if not self.skipped:
+            return ""
+        more = f" and {len(self.skipped) - _NAMED} more" if len(self.skipped) > _NAMED else ""
+        return f"\n  {self.num_skipped:,} parameters skipped: {', '.join(self.skipped[:_NAMED])}{more}"
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, as plain numbers and text for JSON."""
@@ -141,7 +157,8 @@ def average_direction_sharpness(
         model: a module; measured in eval mode, and left bit for bit as it was.
         inputs: a tensor (N, ...), a mapping of tensors, a ``Dataset`` or a ``DataLoader``.
         labels: (N, ...), for the loss; those of the dataset unless given.
-        loss: ``mse``, ``cross-entropy``, or a function of outputs and labels that gives a mean or a number each.
+        loss: ``mse``, ``cross-entropy``, or a function of outputs and labels that gives a mean or a number each; a
+            mean leaves ``population`` of the loss open, unless ``batch_size`` is 1.
         rho: the radius, for ``paper``. Compare networks of different sizes at the same rho only.
         std: the standard deviation of each weight's step, for ``released``: 0.02 unless given.
         directions: how many, at least 2; direction i is a function of ``seed`` and i.
@@ -168,6 +185,7 @@ def average_direction_sharpness(
     clean, measured_loss = drawing.clean(), as_loss(loss)
     if held is not None:
         check_labels(measured_loss, clean[0], held)
+    skipped = {name: tensor for name, tensor in model.named_parameters() if name not in network.parameters}
     sums = np.zeros((2, len(network)))  # over directions, of the function and of the loss
     numbers = factor * drawing.measured(clean, _compare(held, measured_loss, sums), progress)
     is_exact = size == 0
@@ -180,11 +198,13 @@ def average_direction_sharpness(
         factor=factor,
         num_inputs=len(network),
         num_parameters=noise.count,
-        skipped=[name for name, _ in network.model.named_parameters() if name not in network.parameters],
+        skipped=list(skipped),
         seed=seed,
         passes=drawing.passes,
         seconds=time.perf_counter() - started,
         per_input=factor * sums[1 if protocol == "released" else 0] / directions,
+        num_skipped=sum(tensor.numel() for tensor in skipped.values()),
+        is_mean_loss=held is not None and is_mean(measured_loss, clean[0], held[: len(clean[0])]),
     )
 
 

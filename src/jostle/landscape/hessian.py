@@ -17,7 +17,7 @@ from jostle.errors import FailureError, UsageError
 from jostle.landscape.arguments import chosen_parameters, coverage, whole
 from jostle.landscape.averages import Floats, MeanOverDraws, real_mean
 from jostle.landscape.losses import Loss, as_labels, as_loss, check_labels, per_input
-from jostle.landscape.network import read_inputs
+from jostle.landscape.network import Lent, read_inputs
 from jostle.landscape.weights import gaussians, kept, uniforms
 from jostle.randomness import Stream
 from jostle.tokens import Batch, Inputs, TokenFunction
@@ -108,7 +108,7 @@ def curvature(
 
 def _data(model: nn.Module, held: Inputs, targets: Tensor, loss: Loss, size: int) -> list[tuple[Batch, Tensor]]:
     """All batches with their labels, where the model is; model and loss are tried on the first."""
-    function, data = TokenFunction(model, held), []
+    function, data = TokenFunction(Lent(model), held), []
     for start in range(0, len(held), size):
         rows = slice(start, min(start + size, len(held)))
         batch = {key: part.to(function.device) for key, part in held.batch(np.arange(rows.start, rows.stop)).items()}
@@ -182,7 +182,7 @@ class _Answering(nn.Module):
 
     def __init__(self, model: nn.Module) -> None:
         super().__init__()
-        self.model = model
+        self.model = Lent(model)
 
     def forward(self, batch: Batch) -> Tensor:
         """Outputs (batch, ...)."""

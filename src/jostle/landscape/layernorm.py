@@ -1,10 +1,8 @@
 """Paper 2's layer-norm blow-up: by how much the normalisations of a network can magnify a small change."""
 
-import contextlib
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -15,9 +13,10 @@ from jostle.intervals import Interval, MeanWithInterval
 from jostle.intervals.fixed import student
 from jostle.landscape.arguments import choice, coverage, whole
 from jostle.landscape.averages import Floats
-from jostle.landscape.network import read_inputs
+from jostle.landscape.network import Lent, read_inputs
+from jostle.landscape.normalising import Normalisation, axes_of, normalisation_of, received_by
 from jostle.landscape.weights import kept
-from jostle.tokens import Batch, TokenFunction
+from jostle.tokens import Batch, Inputs, TokenFunction
 
 PROTOCOLS = ("paper", "released")
 _MASKS = ("attention_mask", "mask")
@@ -68,8 +67,9 @@ def layernorm_blowup(
         tau_k(x) = max over positions i of  1 + 1 / sqrt(variance of y_i + eps),    Blowup(x) = product over k of tau_k
 
     where y_i is what norm k receives at position i (paper 2, 2402.09963, and its follow-up 2606.08768), the variance is
-    over the normalised axes, and eps is the norm's own. For an RMSNorm the mean square takes the place of the
-    variance. Norms count in the order in which they are called; those of masked positions (``attention_mask``) do not.
+    over the normalised axes, and eps is the norm's own. For a norm that does not take the mean away, as RMSNorm, the
+    mean square takes the place of the variance. Norms count in the order in which they are called; those of masked
+    positions (``attention_mask``) do not.
 
     >>> import torch
     >>> norm = torch.nn.LayerNorm(2, eps=0.0)  # y = (0, 1) has variance 1/4: 1 + 1 / sqrt(1/4) = 3
@@ -77,11 +77,14 @@ def layernorm_blowup(
     3.0
 
     Differs: the released code (``protocol="released"``) has the factor 1 / (unbiased standard deviation of y_i),
-    without eps and without 1 +, and takes the last position only in the two norms of the last layer.
+    without eps and without 1 +, and takes the last position (that is not masked) only in the two norms of the last
+    layer.
 
     Arguments:
         model: a module with parts of the type ``nn.LayerNorm`` or ``nn.RMSNorm``, or with "LayerNorm" or "RMSNorm" in
-            the name of their class; measured in eval mode and left as it was.
+            the name of their class; measured in eval mode and left as it was. Norms whose ``forward`` is not torch's
+            are called a few times more, to see whether they take the mean away and, if they have no ``eps``,
+            ``variance_epsilon`` or ``epsilon``, what it is. Every norm must receive the batch first.
         inputs: a tensor (N, ...), a mapping of tensors, a ``Dataset`` or a ``DataLoader``; the batch comes first.
         protocol: ``paper`` or ``released``.
         last_layer_norms: for ``released``, how many of the last norms are read at the last position only.
@@ -92,26 +95,31 @@ def layernorm_blowup(
     last = whole("last_layer_norms", last_layer_norms, least=0)
     last = last if protocol == "released" else 0
     size = whole("batch_size", batch_size, least=1)
-    names = _norms(model)
-    held = read_inputs(inputs)
-    function, called, factors = TokenFunction(model, held), [], []
+    watch, held = _Watch(_norms(model), protocol), read_inputs(inputs)
     with kept(model):
-        for start in range(0, len(held), size):
-            batch = held.batch(np.arange(start, min(start + size, len(held))))
-            with _recorded(names, batch, protocol) as seen:
-                function(batch)
-            called.append([name for name, _ in seen])
-            factors.append(_factors([scales for _, scales in seen], last))
+        names, per_norm = _measured(watch, TokenFunction(Lent(model), held), held, size, last)
+    per_input = per_norm.prod(axis=1)
+    value = float(per_input.mean())
+    return Blowup(value, _interval(per_input, level, protocol), per_input, per_norm, names, protocol)
+
+
+def _measured(watch: "_Watch", function: TokenFunction, held: Inputs, size: int, last: int) -> tuple[list[str], Floats]:
+    """The names of the norms in the order they are called, and their factors, (N, norms)."""
+    called, factors = [], []
+    for start in range(0, len(held), size):
+        seen = watch.calls(function, held.batch(np.arange(start, min(start + size, len(held)))))
+        if start == 0 and any(call.may_be_sequence_first for call in seen):
+            watch.calls(function, held.batch(np.arange(min(size, len(held)) - 1)))  # One input less: raises if it is.
+        called.append([call.name for call in seen])
+        factors.append(_factors(seen, last))
     if not any(called):
-        raise UsageError(f"the model calls none of its {len(names)} norms on these inputs; there is nothing to blow up")
+        count = len(watch.norms)
+        raise UsageError(f"the model calls none of its {count} norms on these inputs; there is nothing to blow up")
     if any(each != called[0] for each in called):
         raise UsageError(
             f"the model calls {len(called[0])} norms on one batch and others on another; expected the same"
         )
-    per_norm = torch.cat(factors).numpy()  # (N, norms)
-    per_input = per_norm.prod(axis=1)
-    value = float(per_input.mean())
-    return Blowup(value, _interval(per_input, level, protocol), per_input, per_norm, called[0], protocol)
+    return called[0], torch.cat(factors).numpy()
 
 
 def _norms(model: Any) -> dict[nn.Module, str]:
@@ -129,66 +137,89 @@ def is_norm(module: nn.Module) -> bool:
     return isinstance(module, nn.LayerNorm | nn.RMSNorm) or "LayerNorm" in kind or "RMSNorm" in kind
 
 
-@contextlib.contextmanager
-def _recorded(norms: dict[nn.Module, str], batch: Batch, protocol: str) -> Iterator[list[tuple[str, Tensor]]]:
-    """The name of every norm called inside, with its scales (batch, positions); the hooks are gone afterwards."""
-    seen: list[tuple[str, Tensor]] = []
-    size = len(next(iter(batch.values())))
-    mask = next((batch[key].bool() for key in _MASKS if key in batch and batch[key].dim() == 2), None)
+class _Call(NamedTuple):
+    """One call of a norm.
 
-    def record(module: nn.Module, positional: tuple[Any, ...], named: dict[str, Any]) -> None:
-        received = positional[0] if positional else next(iter(named.values()))
-        if len(received) != size:
-            shape = tuple(received.shape)
-            raise UsageError(f"the norm {norms[module]} receives {shape} for {size} inputs; expected the batch first")
-        scales = _scales(module, received.detach().double(), protocol)  # (batch, *positions)
-        if mask is not None and scales.shape == mask.shape:
-            scales = scales.masked_fill(~mask.to(scales.device), 0.0)
-        seen.append((norms[module], scales.reshape(size, -1).cpu()))
+    Arguments:
+        name: of the norm.
+        scales: (batch, positions), the factor of each position; 0 where it is masked.
+        last: (batch, 1), that of the last position that is not masked.
+        may_be_sequence_first: whether there are as many positions as inputs, so that its shape does not tell.
+    """
 
-    hooks = [norm.register_forward_pre_hook(record, with_kwargs=True) for norm in norms]
-    try:
-        yield seen
-    finally:
-        for hook in hooks:
-            hook.remove()
+    name: str
+    scales: Tensor
+    last: Tensor
+    may_be_sequence_first: bool
 
 
-def _scales(norm: nn.Module, received: Tensor, protocol: str) -> Tensor:
-    """The factor of each position, (batch, *positions)."""
-    axes, eps = _axes(norm, received), _eps(norm, received)
-    if protocol == "released":
+class _Watch:
+    """Watches the norms of a model while it answers.
+
+    Arguments:
+        norms: with their names.
+        protocol: ``paper`` or ``released``.
+    """
+
+    def __init__(self, norms: dict[nn.Module, str], protocol: str) -> None:
+        self.norms, self.protocol = norms, protocol
+        self._kinds: dict[nn.Module, Normalisation] = {}
+
+    def calls(self, function: TokenFunction, batch: Batch) -> list[_Call]:
+        """The calls of norms while the function answers a batch, in order; the hooks are gone afterwards."""
+        seen: list[_Call] = []
+        size = len(next(iter(batch.values())))
+        mask = next((batch[key].bool() for key in _MASKS if key in batch and batch[key].dim() == 2), None)
+
+        def record(norm: nn.Module, positional: tuple[Any, ...], named: dict[str, Any]) -> None:
+            received = received_by(positional, named)
+            if len(received) != size:
+                raise UsageError(
+                    f"the norm {self.norms[norm]} receives {tuple(received.shape)} for {size} inputs; expected the "
+                    "batch first"
+                )
+            if self.protocol == "paper" and norm not in self._kinds:
+                before = len(seen)
+                self._kinds[norm] = normalisation_of(norm, positional, named)
+                del seen[before:]  # Norms inside this one saw what it was asked.
+            scales = _scales(norm, received.double(), self._kinds.get(norm))  # (batch, *positions)
+            seen.append(_call(self.norms[norm], scales, mask))
+
+        hooks = [norm.register_forward_pre_hook(record, with_kwargs=True) for norm in self.norms]
+        try:
+            function(batch)
+        finally:
+            for hook in hooks:
+                hook.remove()
+        return seen
+
+
+def _call(name: str, scales: Tensor, mask: Tensor | None) -> _Call:
+    size, shape = len(scales), scales.shape
+    scales = scales.reshape(size, -1).cpu()
+    last = scales[:, -1:]
+    if mask is not None and shape == mask.shape:
+        scales = scales.masked_fill(~mask.cpu(), 0.0)
+        last = scales.gather(1, (mask.cpu() * torch.arange(shape[1])).argmax(dim=1, keepdim=True))
+    return _Call(name, scales, last, may_be_sequence_first=len(shape) > 1 and 1 < size == shape[1])
+
+
+def _scales(norm: nn.Module, received: Tensor, kind: Normalisation | None) -> Tensor:
+    """The factor of each position, (batch, *positions): without a kind that of the released code."""
+    axes = axes_of(norm, received)
+    if kind is None:
         if math.prod(received.shape[axis] for axis in axes) == 1:
             raise UsageError("a norm of a single number has no unbiased standard deviation; give protocol='paper'")
         return 1 / received.std(dim=axes)
-    if isinstance(norm, nn.RMSNorm) or "RMS" in type(norm).__name__ or not hasattr(norm, "bias"):
-        spread = received.square().mean(dim=axes)  # A norm without a place for a bias does not centre either: T5's.
-    else:
-        spread = received.var(dim=axes, correction=0)
-    return 1 + 1 / (spread + eps).sqrt()
+    spread = received.var(dim=axes, correction=0) if kind.is_centring else received.square().mean(dim=axes)
+    return 1 + 1 / (spread + kind.eps).sqrt()
 
 
-def _axes(norm: nn.Module, received: Tensor) -> list[int]:
-    """The axes a norm averages over: the last ones, or the channels of maps (batch, channels, height, width)."""
-    shape = tuple(getattr(norm, "normalized_shape", (received.shape[-1],)))
-    is_own_kind = type(norm).forward not in (nn.LayerNorm.forward, nn.RMSNorm.forward)
-    if is_own_kind and received.dim() == 4 and len(shape) == 1 and received.shape[1] == shape[0]:
-        return [1]  # LayerNorm for feature maps, as in ConvNeXt: a subclass that moves the channels to the end.
-    return list(range(-len(shape), 0))
-
-
-def _eps(norm: nn.Module, received: Tensor) -> float:
-    known = (getattr(norm, name, None) for name in ("eps", "variance_epsilon", "epsilon"))
-    weight = getattr(norm, "weight", None)
-    smallest = torch.finfo((received if weight is None else weight).dtype).eps  # what torch's RMSNorm takes for None
-    return next((float(eps) for eps in known if eps is not None), smallest)
-
-
-def _factors(scales: list[Tensor], last: int) -> Tensor:
+def _factors(seen: list[_Call], last: int) -> Tensor:
     """The largest scale of each norm, (batch, norms); of the last norms only at the last position."""
-    first_of_last = len(scales) - last
-    kept_scales = [scale if place < first_of_last else scale[:, -1:] for place, scale in enumerate(scales)]
-    return torch.stack([scale.amax(dim=1) for scale in kept_scales], dim=1) if scales else torch.empty(0, 0)
+    first_of_last = len(seen) - last
+    scales = [call.scales if place < first_of_last else call.last for place, call in enumerate(seen)]
+    return torch.stack([scale.amax(dim=1) for scale in scales], dim=1) if scales else torch.empty(0, 0)
 
 
 def _interval(per_input: Floats, level: float, protocol: str) -> Interval:

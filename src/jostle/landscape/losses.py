@@ -94,6 +94,16 @@ def _check_classes(outputs: Tensor, labels: Tensor) -> None:
 
 def per_input(loss: Loss, outputs: Tensor, labels: Tensor) -> Tensor:
     """The loss of each input, (batch,), in float64; a mean over the batch stands for each of them."""
+    return _answer(loss, outputs, labels).detach().double().expand(len(outputs))
+
+
+def is_mean(loss: Loss, outputs: Tensor, labels: Tensor) -> bool:
+    """Whether a loss gives one number for several inputs, so that theirs are not known."""
+    return len(outputs) > 1 and _answer(loss, outputs, labels).dim() == 0
+
+
+def _answer(loss: Loss, outputs: Tensor, labels: Tensor) -> Tensor:
+    """What a loss gives: a number for each input, (batch,), or one."""
     try:
         found = loss(outputs, labels)
     except JostleError:
@@ -106,7 +116,7 @@ def per_input(loss: Loss, outputs: Tensor, labels: Tensor) -> Tensor:
     if not isinstance(found, Tensor) or found.dim() > 1 or (found.dim() == 1 and len(found) != len(outputs)):
         shape = tuple(found.shape) if isinstance(found, Tensor) else type(found).__name__
         raise UsageError(f"loss answers with {shape}; expected one number, or one for each of {len(outputs)} inputs")
-    return found.detach().double().expand(len(outputs))
+    return found
 
 
 def as_labels(labels: Any, inputs: Any, count: int) -> Tensor | None:

@@ -34,7 +34,7 @@ class Network:
         self.model: nn.Module = model
         self.batch_size = whole("batch_size", batch_size, least=1)
         self.inputs = read_inputs(inputs)
-        self._lent = _Lent(self.model)
+        self._lent = Lent(self.model)
         self._function = TokenFunction(self._lent, self.inputs)
 
     def __len__(self) -> int:
@@ -125,7 +125,7 @@ def read_inputs(source: Any) -> Inputs:
     return inputs
 
 
-class _Lent(nn.Module):
+class Lent(nn.Module):
     """The model with other weights, lent for one call; stacked weights give outputs (batch, draws, ...)."""
 
     def __init__(self, model: nn.Module) -> None:

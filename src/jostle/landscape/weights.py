@@ -4,6 +4,7 @@ The model's own tensors are never written to. Moved weights are new tensors, len
 """
 
 import contextlib
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -13,9 +14,11 @@ from numpy.typing import NDArray
 from scipy import special
 from torch import Tensor, nn
 
+from jostle.errors import UsageError
 from jostle.randomness import Stream
 
 _AT_ONCE = 4096  # numbers under one address of the stream
+_ROUNDED = 0.01  # of the length of a step
 
 
 class WeightNoise:
@@ -23,6 +26,7 @@ class WeightNoise:
 
     ``gaussian``: xi ~ N(0, size^2 I). ``sphere``: size * g / |g| with g ~ N(0, I), over all parameters together.
     The parameters are taken as one vector, in the order of ``named_parameters``; neither inputs nor batches matter.
+    Draw 0 is refused if the parameters' type rounds its length by more than 1 %.
 
     Arguments:
         parameters: those that are moved, by name.
@@ -51,19 +55,41 @@ class WeightNoise:
         """All chosen parameters plus the steps of one draw: new tensors in the layout of the old ones."""
         # Added to a clone: a sum of tensors in different layouts could choose another layout, and with it another
         # kernel that rounds differently.
-        return {name: self.parameters[name].clone().add_(part[0]) for name, part in self._parts([draw])}
+        steps = self.steps([draw])
+        moved = {name: self.parameters[name].clone().add_(part[0]) for name, part in self._parts(steps)}
+        if draw == 0:
+            self._check_length(moved, steps[0])
+        return moved
 
     def stacked(self, draws: Sequence[int]) -> dict[str, Tensor]:
         """The moved parameters of several draws, each stacked as (draws, *shape)."""
-        return {name: self.parameters[name] + part for name, part in self._parts(draws)}
+        steps = self.steps(draws)
+        stacked = {name: self.parameters[name] + part for name, part in self._parts(steps)}
+        if draws[0] == 0:
+            self._check_length({name: moved[0] for name, moved in stacked.items()}, steps[0])
+        return stacked
 
-    def _parts(self, draws: Sequence[int]) -> Iterator[tuple[str, Tensor]]:
-        """The steps by parameter, (draws, *shape), in its type and place."""
-        steps, start = torch.from_numpy(self.steps(draws)), 0
+    def _parts(self, steps: NDArray[np.float64]) -> Iterator[tuple[str, Tensor]]:
+        """The steps (draws, count) by parameter, (draws, *shape), in its type and place."""
+        numbers, start = torch.from_numpy(steps), 0
         for name, tensor in self.parameters.items():
-            part = steps[:, start : start + tensor.numel()].reshape(len(draws), *tensor.shape)
+            part = numbers[:, start : start + tensor.numel()].reshape(len(steps), *tensor.shape)
             yield name, part.to(dtype=tensor.dtype, device=tensor.device)
             start += tensor.numel()
+
+    def _check_length(self, moved: Mapping[str, Tensor], step: NDArray[np.float64]) -> None:
+        """Raise if the type of the weights rounds a step to another length: steps below its spacing get longer."""
+        differences = (moved[name].double() - tensor.double() for name, tensor in self.parameters.items())
+        found = math.sqrt(sum(float(difference.square().sum()) for difference in differences))
+        wanted = float(np.linalg.norm(step))
+        if math.isfinite(found) and abs(found - wanted) > _ROUNDED * wanted:
+            kinds = " and ".join(sorted({str(tensor.dtype) for tensor in self.parameters.values()}))
+            argument = "rho" if self.kind == "sphere" else "std"
+            raise UsageError(
+                f"{argument}={self.size:g} is too small for weights in {kinds}, which round a step of length "
+                f"{wanted:.3g} to {found:.3g}; give model and inputs in a finer type, such as float64, or a larger "
+                f"{argument}"
+            )
 
 
 def gaussians(stream: Stream, draws: Sequence[int], count: int) -> NDArray[np.float64]:
