@@ -129,11 +129,17 @@ def _drawing(records: Records[Choices], target: str, field: str) -> Drawing:
         y.append(record["norm"])
     return Drawing(
         f"{target}-{field.replace('_', '-')}",
-        scatter(groups, x_label=f"blow-up, {BLOWUPS[field]}", y_label="parameter norm", log_x=True),
+        scatter(groups, x_label=f"blow-up, {BLOWUPS[field]}", y_label="parameter norm", log_x=_is_wide(groups)),
         f"Blow-up and parameter norm of networks that compute {target}, one point for each learning rate and weight "
         f"decay. {runs.left_out(records.where(target=target))}",
         "Points in a plane, coloured by the number of bits.",
     )
+
+
+def _is_wide(groups: dict[str, tuple[list[float], list[float]]]) -> bool:
+    """Whether blow-ups need a logarithmic axis, which over a short range has hardly a number on it."""
+    found = [each for x, _ in groups.values() for each in x]
+    return max(found) > 10 * min(found)
 
 
 def _nothing(records: Records[Choices]) -> Drawing:
