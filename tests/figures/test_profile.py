@@ -1,9 +1,11 @@
+import re
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from jostle.figures import profile_figure
+from jostle.figures.profile import profile_svg
 
 from .made_up import measurement
 
@@ -52,3 +54,28 @@ def test_positions_at_which_most_texts_have_a_special_token_are_marked():
     assert np.asarray(marks.get_xdata()).tolist() == [0.0, 3.0]
     assert axes.get_xlabel() == "token position; + is a special token in most texts"
     assert profile_figure(plain).axes[0].get_xlabel() == "token position"
+
+
+def test_every_cell_of_a_heat_map_says_its_numbers_where_it_is():
+    plain = measurement(GRID, (2, 3))
+    counts = np.asarray([100, 1200, 1, 0, 100, 100])
+    m = replace(plain, estimate=replace(plain.estimate, profile=replace(plain.profile, counts=counts)))
+    figure, drawn = profile_figure(m), profile_svg(m)
+    rects = re.findall(
+        r'<rect x="([\d.]+)" y="([\d.]+)" width="([\d.]+)" height="([\d.]+)" fill="none" pointer-events="all">'
+        r"<title>([^<]*)</title></rect>",
+        drawn,
+    )
+    assert [rect[4] for rect in rects][:4] == [
+        "row 0, column 0: 0.0000 [-0.0100, 0.0200], 100 trials",
+        "row 0, column 1: 0.2500 [0.2400, 0.2700], 1,200 trials",
+        "row 0, column 2: 0.0310 [0.0210, 0.0510], 1 trial",
+        "row 1, column 0: never jostled",
+    ]
+    height = 72 * figure.get_size_inches()[1]
+    for (row, column), rect in zip(np.ndindex(2, 3), rects, strict=True):
+        x, y = figure.axes[0].transData.transform((column, row)) / figure.dpi * 72  # points, from below
+        left, top, wide, high = map(float, rect[:4])
+        assert (left + wide / 2, top + high / 2) == pytest.approx((x, height - y), abs=0.02)
+    assert drawn.startswith("<svg")
+    assert drawn.endswith("</svg>")

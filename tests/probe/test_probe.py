@@ -292,3 +292,13 @@ def test_fit_calls_it_and_shows_its_numbers_and_trains_alike(tmp_path):
         warnings.simplefilter("error")
         fit(watched, random_points(), **(settings | {"max_epochs": 6}), on_epoch=again.on_epoch)
     assert again.history["step"].tolist() == [0, 2, 4, 6]
+
+
+def test_a_probe_says_in_a_line_what_it_asks_and_how_far_it_is(bits):
+    probe = Probe(bits, tokens="coordinates", perturbation="sign-flip", every=10, share=None)
+    asked = f"Probe({len(bits)} inputs, tokens=coordinates, perturbation=sign-flip, every=10, share=None: "
+    assert repr(probe) == asked + "0 measurements)"
+    probe(majority, 0)
+    assert repr(probe) == asked + "1 measurement, the last at step 0)"
+    probe(majority, 10)
+    assert repr(probe) == asked + "2 measurements, the last at step 10)"

@@ -1,12 +1,11 @@
 """The page of a measurement says the numbers of the measurement."""
 
-import numpy as np
 import pytest
 import torch
 
 import jostle
 from jostle.report import recover, render, write
-from jostle.report.measured import _groups, measured_page, percent
+from jostle.report.measured import measured_page, percent
 from tests.tokens.made_up_texts import Bag, padded, sentences
 
 
@@ -55,18 +54,17 @@ def test_patches_and_other_responses():
     assert "mean margin" in page.lead
 
 
-@pytest.mark.parametrize("counts", [[5], [3] * 12, [100, 100, *[1] * 60, 0, 0], [1] * 100, [0, 7, *[0] * 20, 1]])
-def test_groups_of_positions_are_all_positions_in_order(counts):
-    groups = _groups(np.array(counts))
-    reached = max(place for place, count in enumerate(counts) if count) + 1
-    first = min(place for place, count in enumerate(counts) if count)
-    assert [place for start, stop in groups for place in range(start, stop)] == list(range(first, reached))
-    assert len(groups) <= 12 or len(groups) == reached <= 12
-    assert all(start < stop for start, stop in groups)
-
-
 @pytest.mark.parametrize(
     ("value", "text"), [(0.0, "0 %"), (1.0, "100 %"), (0.996, "100 %"), (0.00123, "0.12 %"), (0.873, "87 %")]
 )
 def test_percent(value, text):
     assert percent(value) == text
+
+
+def test_an_interval_that_is_none_is_not_shown_as_one():
+    choices = {"tokens": jostle.Embeddings(), "perturbation": jostle.GaussianNoise(3.0), "average": "micro"}
+    given = padded(sentences([3, 9, 4, 14, 5, 7]))
+    html = render(measured_page(jostle.measure(Bag(), given, plan="until:half_width=0.2", **choices), inputs="x"))
+    assert "none with average=micro" in html
+    assert "[0.0000, 1.0000]" not in html
+    assert "none with" not in render(measured_page(jostle.measure(Bag(), given, plan="grid:2", **choices), inputs="x"))

@@ -30,3 +30,9 @@ def test_one_paragraph_may_be_given_as_text():
 def test_alt_text_falls_back_on_title_and_caption():
     assert Section("Result", caption="Flips.").alt_text == "Result: Flips."
     assert Section("Result", caption="Flips.", alt="A rising line.").alt_text == "A rising line."
+
+
+def test_a_tone_is_one_of_few():
+    assert Cell("AGREES", tone="good").tone == "good"
+    with pytest.raises(UsageError, match="unknown tone 'green'"):
+        Cell("AGREES", tone="green")

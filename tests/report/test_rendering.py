@@ -205,3 +205,47 @@ def test_the_text_of_a_passage_is_only_text():
 def test_a_share_is_a_share(share):
     with pytest.raises(UsageError, match="from 0 to 1"):
         Token("a", share)
+
+
+def of_cells(*cells: Cell) -> Tree:
+    table = Table([str(number) for number in range(len(cells))], [list(cells)])
+    return Tree(render(Page("t", "", [Section("", table=table), Section("On a"), Section("On a"), Section("b")])))
+
+
+def test_a_cell_leads_to_the_first_section_of_that_title():
+    tree = of_cells(Cell("see a", link="On a"), Cell("nowhere", link="gone"), Cell("plain"))
+    cell_links = [a["href"] for a in tree.find("a")][len(tree.find("li")) :]
+    assert cell_links == ["#s-on-a"]
+    assert "see a" in tree.texts
+
+
+def test_lines_of_a_cell_stand_one_below_the_other():
+    tree = of_cells(Cell("first: 1\nsecond: `x`"), Cell("alone"))
+    assert [a.get("class") for a in tree.find("ul")] == ["lines"]
+    assert tree.texts[tree.texts.index("first: 1") + 1 :][:2] == ["second: ", "x"]
+
+
+def test_a_tone_is_a_colour_beside_the_word():
+    tree = of_cells(Cell("AGREES", tone="good"), Cell("UNDECIDED"))
+    assert [a["class"] for a in tree.find("span")] == ["tone good"]
+    assert {"AGREES", "UNDECIDED"} <= set(tree.texts)
+
+
+def test_the_parts_of_a_cell_are_only_text():
+    tree = of_cells(Cell(f"{EVIL}\n{EVIL}", tone="bad"), Cell(EVIL, link="b"), Cell("x", link=EVIL))
+    assert tree.find("img") == []
+    assert "".join(tree.texts).count(EVIL) == 3
+
+
+def test_figures_are_not_cut_on_narrow_screens():
+    narrow = re.search(r"@media \(max-width: 600px\) \{(.*?)\n\}", render(page()), flags=re.DOTALL)
+    assert narrow is not None
+    assert ".card svg { min-width: 0; }" in narrow[1]
+
+
+def test_rows_with_lines_are_stacked_on_narrow_screens_under_the_names_of_their_columns():
+    stacked, flat = of_cells(Cell("x"), Cell("a\nb", "a")), of_cells(Cell("x"), Cell("a b"))
+    assert [a["data-column"] for _, a in stacked.tags if "data-column" in a] == ["0", "1"]
+    assert [a["class"] for a in stacked.find("div") if a.get("role") == "region"] == ["table stacked"]
+    assert not any("data-column" in a for _, a in flat.tags)
+    assert [a["class"] for a in flat.find("div") if a.get("role") == "region"] == ["table"]

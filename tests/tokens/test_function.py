@@ -3,7 +3,9 @@ import pytest
 import torch
 from torch import nn
 
+import jostle
 from jostle.errors import FailureError, UsageError
+from jostle.estimates import JostleWarning
 from jostle.tokens import Inputs, Rows, TokenFunction
 
 INPUTS = Inputs(torch.randn(40, 6, dtype=torch.float64), Rows())
@@ -100,3 +102,46 @@ def test_a_model_of_another_type_is_told_how_to_convert():
 def test_a_device_that_is_not_there_is_one_clear_line():
     with pytest.raises(UsageError, match="device='nowhere' cannot be used"):
         ask(lambda x: x, device="nowhere")
+
+
+def test_probabilities_given_for_logits_are_noticed_where_they_change_the_number():
+    def noticed(model, response):
+        function = TokenFunction(model, INPUTS)
+        with function.evaluating():
+            function.check_steady(response)
+        return function.warnings
+
+    softmax = lambda x: torch.softmax(x[:, :3], dim=1)  # noqa: E731
+    (warning,) = noticed(softmax, "margin")
+    assert "gives 3 outputs an input, all between 0 and 1, that sum to 1" in warning
+    assert "give the logits instead; margin is" in warning
+    assert noticed(softmax, "flip") == noticed(softmax, "flip:argmax") == []  # the largest is the same
+    assert noticed(lambda x: torch.sigmoid(x[:, :3]), "margin") == []
+    assert noticed(lambda x: x[:, :3] / x[:, :3].sum(dim=1, keepdim=True), "margin") == []  # some are below 0
+    choices = {"tokens": "coordinates", "perturbation": "gaussian-noise:1", "plan": "grid:1"}
+    with pytest.warns(JostleWarning, match="if those are probabilities"):
+        jostle.measure(softmax, torch.randn(4, 5), response="logit-change", **choices)
+
+
+def test_a_mapping_without_logits_is_told_by_its_entries():
+    with pytest.raises(UsageError, match=r"not a dict with 'out', 'aux'; expected 'logits'"):
+        ask(lambda x: {"out": x, "aux": x})
+    with pytest.raises(UsageError, match=r"'e4' and 2 more; expected"):
+        ask(lambda x: {f"e{number}": x for number in range(7)})
+
+
+def test_an_id_without_a_word_is_told_by_the_ids_of_the_batch():
+    class Table(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.words = nn.Embedding(20, 3)
+
+        def forward(self, ids):
+            return self.words(ids).sum(dim=1)
+
+    inputs = Inputs(torch.arange(40).reshape(8, 5), Rows())
+    with pytest.raises(FailureError, match=r"the ids of this batch go from 5 to 24: does the model have a word"):
+        TokenFunction(Table(), inputs)(inputs.batch(np.arange(1, 5)))
+    with pytest.raises(FailureError) as error:
+        ask(lambda x: [][len(x)])  # of real numbers, nothing is said about words
+    assert "word" not in str(error.value)

@@ -91,6 +91,8 @@ def test_arguments_are_positional_for_tensors_and_named_for_mappings():
         (X, Rows(), torch.zeros(10, 5), "10 of 10 inputs are all masked (first: input 0)"),
         (3, Rows(), None, "inputs of type int cannot be read"),
         (X, Patches(2), None, "must divide"),
+        ((X, torch.zeros(10)), Rows(), None, "two tensors of 10 each, of shapes (10, 5, 3) and (10,): if the second"),
+        ([X.numpy(), np.zeros((10, 2))], Rows(), None, "labels, give the first alone"),
     ],
 )
 def test_wrong_inputs_are_one_clear_line(source, view, mask, message):
@@ -142,3 +144,10 @@ def test_a_number_for_each_input_is_looked_at_too():
     source["weight"][3] = torch.nan
     with pytest.raises(UsageError, match=r"1 of 10 inputs hold NaN or infinity \(first: input 3\)"):
         Inputs(source, Rows()).check_finite()
+
+
+def test_two_inputs_are_not_taken_for_inputs_and_labels():
+    for pair in ((X[0], X[1]), [X[0], X[1]]):
+        inputs = Inputs(pair, Rows())
+        assert len(inputs) == 2
+        assert torch.equal(inputs.batch(np.arange(2))[""], X[:2])

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from jostle.estimates.answer import Answer
 from jostle.estimates.estimate import Estimate
 from jostle.estimates.settings import Settings
+from jostle.estimates.until_tally import UNKNOWN
 from jostle.files import write_text
-from jostle.intervals import TARGETS, Target
+from jostle.intervals import TARGETS, Interval, Target
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -101,10 +102,20 @@ def _lines(m: Measurement) -> list[str]:
     s, other = m.settings, m.population if m.settings.target == "dataset" else m.dataset
     return [
         f"{m.name}: {s.response} {m.value:.4g}   [{m.low:.4g}, {m.high:.4g}]   {s.level:.0%} for {TARGETS[s.target]}",
-        f"  [{other.low:.4g}, {other.high:.4g}] for {TARGETS[other.target]}",
+        f"  {said(other)} for {TARGETS[other.target]}" + ("" if is_known(other) else f" with average={s.average}"),
         *(f"  {line}" for line in (*s.lines(), effort(m))),
         *(f"  warning: {warning}" for warning in m.warnings),
     ]
+
+
+def is_known(interval: Interval) -> bool:
+    """Whether there is such an interval at all: with ``Until`` and average=micro there is none for the population."""
+    return not interval.method.startswith(UNKNOWN)
+
+
+def said(interval: Interval) -> str:
+    """The interval as ``[low, high]``, or that there is none."""
+    return f"[{interval.low:.4g}, {interval.high:.4g}]" if is_known(interval) else "no interval"
 
 
 def effort(m: Measurement) -> str:

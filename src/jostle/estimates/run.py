@@ -69,7 +69,7 @@ class Run:
         with ExitStack() as modes:
             for function in self.evaluation.functions:
                 modes.enter_context(function.evaluating())
-                function.check_steady()
+                function.check_steady(self.evaluation.response.describe())
             self.evaluation.check()
             try:
                 stopped = self._until(self.plan) if isinstance(self.plan, Until) else self._grid(self.plan)

@@ -9,6 +9,7 @@ from jostle.estimates.support import BINARY, Support
 from jostle.intervals import Interval, Target, anytime, sequential
 from jostle.sampling import Trials, Until
 
+UNKNOWN = "unknown"  # how the method of an interval begins that is none: it holds all values there are
 _PILOT = 256
 _LEAST_CHANGED, _MOST_UNCHANGED = 100, 20_000
 _CALIBRATED = 0.8, 0.99
@@ -155,7 +156,7 @@ class UntilTally:
             return self.candidate()
         if self.average == "micro" and target == "population":
             ends = self.support.bounds if self.support.is_discrete else (-np.inf, np.inf)
-            return Interval(*ends, self.level, target, "unknown: micro-averages of a population need Grid")
+            return Interval(*ends, self.level, target, f"{UNKNOWN}: micro-averages of a population need Grid")
         moments = self._all if target == "dataset" else self._first
         cap = np.inf if target == "dataset" else float(self.num_inputs)
         level = sequential.sequence_level(self.level) if self._peeks and target == self.target else self.level

@@ -10,6 +10,7 @@ from matplotlib.ticker import MaxNLocator
 
 from jostle.figures.curves import Series, curves
 from jostle.figures.heat_maps import SCALE_HEIGHT, color_scale, largest
+from jostle.figures.output import svg
 from jostle.figures.style import HEAT, INK, MUTED, Floats, styled, wrapped
 from jostle.intervals import TARGETS
 
@@ -26,11 +27,8 @@ def profile_figure(measurement: "Measurement") -> Figure:
     interval for each position on its own. Positions that were never jostled stay empty. Positions of texts at which
     most have a special token, such as a classification token or a separator, are marked on the axis.
     """
-    profile = measurement.profile
-    shape = profile.positions
-    if len(shape) == 3 and shape[0] == 1:
-        shape = shape[1:]
-    if len(shape) == 2:
+    profile, shape = measurement.profile, _grid_shape(measurement)
+    if shape is not None:
         return _grid(measurement.name, profile.values.reshape(shape), quantity(measurement))
     band = f"{measurement.settings.level:.0%} interval of each position for {TARGETS[profile.target]}"
     series = Series(measurement.name, np.arange(len(profile.values)), profile.values, profile.low, profile.high)
@@ -42,6 +40,42 @@ def profile_figure(measurement: "Measurement") -> Figure:
         transform=figure.axes[0].get_xaxis_transform(),
     )  # fmt: skip
     return figure
+
+
+def profile_svg(measurement: "Measurement") -> str:
+    """The same as SVG; every cell of a heat map says its number, interval and trials to a reader who points at it."""
+    figure, shape = profile_figure(measurement), _grid_shape(measurement)
+    drawn = svg(figure)
+    if shape is None:
+        return drawn
+    (width, height), box = 72 * figure.get_size_inches(), figure.axes[0].get_position()  # points, shares of them
+    cell = box.width * width / shape[1], box.height * height / shape[0]
+    hints = []
+    for number, (row, column) in enumerate(np.ndindex(*shape)):
+        left, top = box.x0 * width + column * cell[0], (1 - box.y1) * height + row * cell[1]
+        hints.append(
+            f'<rect x="{left:.2f}" y="{top:.2f}" width="{cell[0]:.2f}" height="{cell[1]:.2f}" fill="none" '
+            f'pointer-events="all"><title>row {row}, column {column}: {_said(measurement, number)}</title></rect>'
+        )
+    return f"{drawn.removesuffix('</svg>')}<g>{''.join(hints)}</g></svg>"
+
+
+def _said(measurement: "Measurement", number: int) -> str:
+    """What is known about one position, in a few words."""
+    profile = measurement.profile
+    count = int(profile.counts[number])
+    if not count:
+        return "never jostled"
+    value, low, high = (f"{part[number]:.4f}" for part in (profile.values, profile.low, profile.high))
+    return f"{value} [{low}, {high}], {count:,} trial{'' if count == 1 else 's'}"
+
+
+def _grid_shape(measurement: "Measurement") -> tuple[int, int] | None:
+    """(rows, columns) of positions that form a grid, else None."""
+    shape = measurement.profile.positions
+    if len(shape) == 3 and shape[0] == 1:
+        shape = shape[1:]
+    return (shape[0], shape[1]) if len(shape) == 2 else None
 
 
 def special_places(measurement: "Measurement") -> Floats:

@@ -77,11 +77,6 @@ class Jostling:
         """Raise unless tokens of inputs like ``first``, (1, ...), can be moved."""
         if self.view.num_tokens(tuple(first.shape[1:])) == 0 or first.numel() == 0:
             raise UsageError(f"inputs of shape {tuple(first.shape[1:])} hold no numbers: there is no token to jostle")
-        if isinstance(self.perturbation, GaussianNoise | Sphere) and first.dtype == torch.uint8:
-            raise UsageError(
-                "inputs are uint8, as images from 0 to 255: scale them as the model expects them, for example "
-                f"inputs.float() / 255, before {self.perturbation.describe()} is added"
-            )
         zero = torch.zeros(1, dtype=torch.int64, device=first.device)
         self.perturbation.check(self.view.pick(first.contiguous(), zero, zero))
 

@@ -80,6 +80,11 @@ def numbers(name: str, value: Any, owner: str) -> Tensor:
 
 def must_be_real(perturbation: Perturbation, token: Tensor) -> None:
     """Raise if the tokens are integers, to which noise cannot be added."""
+    if token.dtype == torch.uint8:
+        raise UsageError(
+            "inputs are uint8, as images from 0 to 255: scale them as the model expects them, for example "
+            f"inputs.float() / 255, before {perturbation.describe()} is applied"
+        )
     if not token.is_floating_point():
         kind = str(token.dtype).removeprefix("torch.")
         raise UsageError(

@@ -100,6 +100,17 @@ class Probe:
         self._looking = Looking(question, further, self._budget, self._log, receivers, choices, name)
         self._previous: int | None = None
 
+    def __repr__(self) -> str:
+        question, steps = self._looking.question, self.history["step"]
+        view, perturbation = question.inputs.view.describe(), question.perturbation.describe()
+        done = f"{len(steps)} measurement{'' if len(steps) == 1 else 's'}"
+        last = f", the last at step {steps[-1]:.0f}" if len(steps) else ""
+        share = self._looking.choices["share"]
+        return (
+            f"Probe({len(question.inputs):,} inputs, tokens={view}, perturbation={perturbation}, every={self._every}, "
+            f"share={share}: {done}{last})"
+        )
+
     def __call__(self, model: Model, step: int) -> Numbers | None:
         """Measure ``model`` if it is time, and return the numbers by name; None if it is not, or it was skipped.
 

@@ -3,16 +3,13 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from jostle.estimates import Comparison, Difference, Measurement
-from jostle.figures import Series, curves, differences, profile_figure, svg
+from jostle.estimates.measurement import is_known
+from jostle.figures import differences, svg
 from jostle.figures.profile import quantity
 from jostle.intervals import TARGETS
 from jostle.report.page import Cell, Page, Section, Table, Value
-
-_GROUPS = 12  # rows of the table of positions
-_LEAST_TRIALS = 10  # a position with fewer is left out of the figure: its interval is almost all there is
+from jostle.report.positions import is_flip, where
 
 
 def measured_page(
@@ -41,10 +38,10 @@ def measured_page(
     chosen = measured[0].settings
     sections = [_numbers(measured, notes, columns or {})]
     sections += [_pairs(pairs)] if pairs else []
-    sections += _positions(measured)
+    sections += where(measured)
     origin = measured[0].provenance
     return Page(
-        title="Jostle one token: does the prediction hold?" if _is_flip(measured[0]) else "Jostle one token",
+        title="Jostle one token: does the prediction hold?" if is_flip(measured[0]) else "Jostle one token",
         lead=_lead(measured, inputs),
         sections=[*sections, *examples],
         settings={
@@ -63,10 +60,6 @@ def measured_page(
     )
 
 
-def _is_flip(m: Measurement) -> bool:
-    return m.settings.response.split(":")[0] == "flip"
-
-
 def percent(value: float) -> str:
     """A share in percent, with two digits.
 
@@ -78,7 +71,7 @@ def percent(value: float) -> str:
 
 
 def _shown(m: Measurement, value: float) -> str:
-    return percent(value) if _is_flip(m) else f"{value:.4g}"
+    return percent(value) if is_flip(m) else f"{value:.4g}"
 
 
 def _lead(measured: Sequence[Measurement], inputs: str) -> str:
@@ -88,7 +81,7 @@ def _lead(measured: Sequence[Measurement], inputs: str) -> str:
         return numbers.replace(" %", "\N{NO-BREAK SPACE}%")
 
     start = f"Jostling one token of an input of {inputs}"
-    if not _is_flip(measured[0]):
+    if not is_flip(measured[0]):
         parts = "; ".join(f"{m.name} {said(m)}" for m in measured)
         return f"{start} gives a mean {measured[0].settings.response} of: {parts}."
     if len(measured) == 1:
@@ -105,9 +98,11 @@ def _numbers(
     rows: list[list[Value | Cell]] = [
         [
             m.name,
-            Cell(f"{m.value:.4f}" if _is_flip(m) else f"{m.value:.4g}", m.value),
+            Cell(f"{m.value:.4f}" if is_flip(m) else f"{m.value:.4g}", m.value),
             Cell(f"[{m.dataset.low:.4f}, {m.dataset.high:.4f}]", m.dataset.low),
-            Cell(f"[{m.population.low:.4f}, {m.population.high:.4f}]", m.population.low),
+            Cell(f"[{m.population.low:.4f}, {m.population.high:.4f}]", m.population.low)
+            if is_known(m.population)
+            else Cell(f"none with average={m.settings.average}", float("nan")),
             *(texts.get(m.name, "") for texts in columns.values()),
             m.trials,
         ]
@@ -129,58 +124,3 @@ def _pairs(pairs: Sequence[Difference]) -> Section:
         caption="Differences with their intervals; where zero is outside, the models differ.",
         table=Table(["pair", "difference", "interval", "what it says"], rows),
     )
-
-
-def _positions(measured: Sequence[Measurement]) -> list[Section]:
-    profile = measured[0].profile
-    if len(profile.values) < 2:
-        return []
-    if len(profile.positions) > 1:
-        return [
-            Section(f"Where: {m.name}", figure_svg=svg(profile_figure(m)), caption="The mean change by position.")
-            for m in measured
-        ]
-    place = "position of the token in its input"
-    figure = curves([_series(m) for m in measured], x_label=place, y_label=quantity(measured[0]))
-    groups = _groups(profile.counts)
-    rows: list[list[Value | Cell]] = []
-    for start, stop in groups:
-        means = [_mean(m, start, stop) for m in measured]
-        cells = [Cell(f"{mean:.4f}" if np.isfinite(mean) else "", float(mean)) for mean in means]
-        name = str(start) if stop - start == 1 else f"{start} to {stop - 1}"
-        rows.append([Cell(name, start), *cells, int(profile.counts[start:stop].sum())])
-    return [
-        Section(
-            "Where in the input",
-            text="Positions count from 0, the first token of an input. Few inputs are long, so later positions rest on "
-            "fewer trials, and their bands are wider.",
-            figure_svg=svg(figure),
-            caption=f"By position, where there are at least {_LEAST_TRIALS} trials; bands are intervals of each "
-            "position on its own.",
-            alt="A line of the mean change against the position of the token, with a band.",
-            table=Table(["positions", *(m.name for m in measured), "trials"], rows),
-        )
-    ]
-
-
-def _series(m: Measurement) -> Series:
-    shown = np.flatnonzero(m.profile.counts >= min(_LEAST_TRIALS, m.profile.counts.max()))
-    return Series(m.name, shown, m.profile.values[shown], m.profile.low[shown], m.profile.high[shown])
-
-
-def _groups(counts: np.ndarray[Any, np.dtype[np.int64]]) -> list[tuple[int, int]]:
-    """Ranges of positions that hold about as many trials each, as far as there are any."""
-    first, last = np.flatnonzero(counts)[[0, -1]].tolist()
-    if last - first < _GROUPS:
-        return [(place, place + 1) for place in range(first, last + 1)]
-    shares = np.cumsum(counts[: last + 1]) / counts.sum()
-    ends = np.unique(np.searchsorted(shares, np.arange(1, _GROUPS + 1) / _GROUPS - 1e-9) + 1)
-    ends[-1] = last + 1
-    return list(zip([first, *ends[:-1].tolist()], ends.tolist(), strict=True))
-
-
-def _mean(m: Measurement, start: int, stop: int) -> float:
-    """The mean over the trials of these positions."""
-    counts, values = m.profile.counts[start:stop], m.profile.values[start:stop]
-    is_there = counts > 0
-    return float(values[is_there] @ counts[is_there] / counts.sum()) if is_there.any() else float("nan")

@@ -5,8 +5,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from jostle.errors import UsageError
+from jostle.registry import unknown_name
 
 Value = str | int | float
+TONES = ("good", "bad", "open")
 
 
 @dataclass(frozen=True)
@@ -14,12 +16,25 @@ class Cell:
     """What one cell of a table shows, and what its column is sorted by.
 
     Arguments:
-        text: as shown, e.g. ``0.012 [0.010, 0.014]``.
+        text: as shown, e.g. ``0.012 [0.010, 0.014]``; several lines are set one below the other.
         sort_key: a number or text; by default ``text``. A number makes the cell a number: aligned right.
+        tone: the colour of the text, beside what it says: one of ``TONES``, or none.
+        link: the title of the section of the page to which the text leads.
     """
 
     text: str
     sort_key: Value | None = None
+    tone: str = ""
+    link: str = ""
+
+    def __post_init__(self) -> None:
+        if self.tone and self.tone not in TONES:
+            raise unknown_name("tone", self.tone, TONES)
+
+    @property
+    def lines(self) -> list[str]:
+        """The lines of ``text``."""
+        return self.text.splitlines()
 
     @property
     def key(self) -> Value:
@@ -37,7 +52,7 @@ class Table:
     """Rows of cells under named columns; the first cell of a row names the row. Readers can sort by any column.
 
     >>> Table(["model", "flips"], [["vit", 0.0123456]]).cells()
-    [[Cell(text='vit', sort_key=None), Cell(text='0.01235', sort_key=0.0123456)]]
+    [[Cell(text='vit', sort_key=None, tone='', link=''), Cell(text='0.01235', sort_key=0.0123456, tone='', link='')]]
 
     Arguments:
         columns: the headings.
@@ -57,6 +72,10 @@ class Table:
     def cells(self) -> list[list[Cell]]:
         """``rows`` with every value as a cell."""
         return [[_cell(value) for value in row] for row in self.rows]
+
+    def has_lines(self) -> bool:
+        """Whether a cell has several lines: then the cells of a row stand below each other on narrow screens."""
+        return any(len(cell.lines) > 1 for row in self.cells() for cell in row)
 
     def numeric(self) -> list[bool]:
         """For each column whether it is one of numbers; empty cells do not count against it."""

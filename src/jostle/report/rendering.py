@@ -30,14 +30,15 @@ def render(page: Page) -> str:
     Style, script, figures and data are inside; a content security policy forbids the page to load anything else and
     to run any script but its own.
     """
-    script = _part("page.js").strip()
+    script, sections = _part("page.js").strip(), _sections(page)
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return (
         _environment()
         .from_string(_part("page.html.j2"))
         .render(
             page=page,
-            sections=_sections(page),
+            sections=sections,
+            anchors={section["content"].title: section["anchor"] for section in reversed(sections)},
             style=Markup(_part("page.css").strip()),
             script=Markup(script),
             script_digest=digest,

@@ -12,7 +12,7 @@ from jostle.perturbations import Deletion, Perturbation, ReplaceBy, UniformToken
 from jostle.sampling.moving import Move
 from jostle.sampling.trials import Integers
 from jostle.tokens import Inputs, TokenFunction, Words
-from jostle.tokens.text import configured_padding
+from jostle.tokens.text import check_words, configured_padding
 
 if TYPE_CHECKING:
     from jostle.sampling.batching import Batching
@@ -31,6 +31,7 @@ def check_text(functions: list[TokenFunction], perturbation: Perturbation, batch
     _check_vocabulary(perturbation, inputs)
     for function in functions:
         perturbation.check(function.sample_token)
+        _check_known(perturbation, inputs, function)
     texts = some_texts(inputs)
     plain = [function(inputs.batch(texts)) for function in functions]
     differing = _differing(functions, plain, batching, texts)
@@ -74,13 +75,34 @@ def _check_vocabulary(perturbation: Perturbation, inputs: Inputs) -> None:
     """Raise if a token could be replaced by padding, which would take it out."""
     if inputs.pad is None or not isinstance(inputs.view, Words):
         return
-    ids = perturbation.table if isinstance(perturbation, UniformToken) else None
-    ids = perturbation.value if isinstance(perturbation, ReplaceBy) else ids
+    ids = _new_ids(perturbation)
     if ids is not None and bool((ids == inputs.pad).any()):
         raise UsageError(
             f"perturbation={perturbation.describe()} may put the padding id {inputs.pad} into a text: give ids of "
             f"words, e.g. UniformToken(torch.arange({inputs.pad + 1}, V)), or use Deletion"
         )
+
+
+def _check_known(perturbation: Perturbation, inputs: Inputs, function: TokenFunction) -> None:
+    """Raise if a token could be replaced by an id for which the model is known to have no word."""
+    ids = _new_ids(perturbation)
+    if isinstance(perturbation, Deletion) and perturbation.pad is not None:
+        ids = torch.tensor([perturbation.pad])
+    if ids is None or not isinstance(inputs.view, Words):
+        return
+    low, high = int(ids.min()), int(ids.max())
+    span = f"the id {low}" if low == high else f"ids from {low} to {high}"
+    remedy = "give it ids of that vocabulary, e.g. uniform-token:{words}"
+    if not isinstance(perturbation, UniformToken):
+        remedy = "give it an id of that vocabulary"
+    what = f"perturbation={perturbation.describe()} puts {span} into texts"
+    check_words(function.model, low, high, what, function.name, remedy)
+
+
+def _new_ids(perturbation: Perturbation) -> Tensor | None:
+    """The ids of which one may take the place of a word; None if a perturbation does not name them."""
+    ids = perturbation.table if isinstance(perturbation, UniformToken) else None
+    return perturbation.value if isinstance(perturbation, ReplaceBy) else ids
 
 
 def some_texts(inputs: Inputs) -> Integers:

@@ -17,6 +17,7 @@ from jostle.tokens.text import check_fits, features
 from jostle.tokens.text_views import Embeddings
 
 _CHECKED = 16
+_NAMED = 5  # entries of a mapping that a message names
 _TOLERANCE = 1e-3
 
 
@@ -90,7 +91,7 @@ class TokenFunction:
             raise
         except Exception as error:
             shapes = ", ".join(f"{key or 'input'} {tuple(tensor.shape)}" for key, tensor in batch.items())
-            reason = " ".join(str(error).split()) + self._dtype_hint(batch)
+            reason = " ".join(str(error).split()) + self._dtype_hint(batch) + self._words_hint(error, batch)
             raise FailureError(f"{self.name} raised {type(error).__name__} on a batch of {shapes}: {reason}") from error
         outputs = self._outputs(answer, batch)
         size = len(next(iter(batch.values())))
@@ -133,13 +134,18 @@ class TokenFunction:
         self(self.inputs.batch(np.zeros(1, dtype=np.int64)), look)
         return seen[0]
 
-    def check_steady(self) -> None:
-        """Note whether the model answers the same input differently twice, or differently in another batch."""
+    def check_steady(self, response: str = "flip") -> None:
+        """Note whether the model answers the same input differently twice, or differently in another batch.
+
+        Arguments:
+            response: what will be read from the outputs; other responses than flips differ between logits and
+                probabilities, which is noted too.
+        """
         indices = np.arange(min(_CHECKED, len(self.inputs)))
         first, second = (self(self.inputs.batch(indices)).double() for _ in range(2))
         if not first.isfinite().all():
             return  # said elsewhere, with a count
-        self._check_probability(first)
+        self._check_probability(first, response)
         scale = float(first.abs().max()) + 1e-12
         if float((first - second).abs().max()) > _TOLERANCE * scale:
             self.is_steady = False
@@ -155,9 +161,19 @@ class TokenFunction:
                     "depend on batch_size"
                 )
 
-    def _check_probability(self, outputs: Tensor) -> None:
-        """Note a single output that looks like a probability: its sign says nothing."""
+    def _check_probability(self, outputs: Tensor, response: str) -> None:
+        """Note outputs that look like probabilities: the sign of one says nothing, and changes of several are others.
+
+        The largest of several is the same for logits and probabilities, so flips are the same, too.
+        """
         is_fraction = (outputs > 0) & (outputs < 1)
+        if response.split(":")[0] != "flip" and outputs.dim() == 2 and outputs.shape[1] > 1:
+            is_share = bool(((outputs >= 0) & (outputs <= 1)).all())
+            if is_share and float((outputs.sum(dim=1) - 1).abs().max()) < _TOLERANCE:
+                self.warnings.append(
+                    f"{self.name} gives {outputs.shape[1]} outputs an input, all between 0 and 1, that sum to 1: if "
+                    f"those are probabilities, give the logits instead; {response} is a change of the outputs as given"
+                )
         if outputs.numel() == len(outputs) and bool(is_fraction.all()):
             self.warnings.append(
                 f"{self.name} gives one output an input, all between 0 and 1: if that is a probability, give the logit "
@@ -174,6 +190,16 @@ class TokenFunction:
             return ""
         return f" (the inputs are {given}, the model is {held}: convert the inputs with .to({held}))"
 
+    def _words_hint(self, error: Exception, batch: Batch) -> str:
+        """What to look at if a table of the model has no row for an id."""
+        ids = batch[self.inputs.key]
+        if not isinstance(error, IndexError) or ids.is_floating_point() or not ids.numel():
+            return ""
+        return (
+            f" (the ids of this batch go from {int(ids.min())} to {int(ids.max())}: does the model have a word for "
+            "each, also for those that a perturbation puts there, and a position for each token?)"
+        )
+
     def _outputs(self, answer: Any, batch: Batch) -> Tensor:
         if isinstance(answer, Mapping) and "logits" in answer:
             answer = answer["logits"]
@@ -186,8 +212,17 @@ class TokenFunction:
         if isinstance(answer, np.ndarray):
             answer = torch.from_numpy(answer)
         if not isinstance(answer, Tensor):
-            raise UsageError(f"{self.name} must answer with a tensor of outputs, not {type(answer).__name__}")
+            raise UsageError(f"{self.name} must answer with a tensor of outputs, not {_described(answer)}")
         return answer
+
+
+def _described(answer: Any) -> str:
+    """What a model answered, in a few words; of a mapping, the entries it has instead of logits."""
+    if not isinstance(answer, Mapping):
+        return type(answer).__name__
+    held = ", ".join(repr(key) for key in list(answer)[:_NAMED]) or "nothing"
+    more = f" and {len(answer) - _NAMED} more" if len(answer) > _NAMED else ""
+    return f"a {type(answer).__name__} with {held}{more}; expected 'logits': return that entry alone, or name it so"
 
 
 def _device_of(model: Callable[..., Any]) -> torch.device:

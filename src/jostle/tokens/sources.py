@@ -32,6 +32,7 @@ def as_tensors(source: Any) -> dict[str, Tensor] | None:
 
 def as_dataset(source: Any) -> tuple[Any, dict[str, Tensor] | None]:
     """A map-style dataset to fetch from, or the stacked contents of a stream of batches."""
+    _check_pair(source)
     dataset = source.dataset if isinstance(source, DataLoader) and _is_plain(source) else source
     if hasattr(dataset, "__getitem__") and isinstance(dataset, Sized):
         return dataset, None
@@ -47,6 +48,20 @@ def as_dataset(source: Any) -> tuple[Any, dict[str, Tensor] | None]:
         return None, {key: torch.cat([batch[key] for batch in batches]) for key in batches[0]}
     except RuntimeError:
         raise UsageError(_RAGGED) from None
+
+
+def _check_pair(source: Any) -> None:
+    """Raise if the source looks like (inputs, labels); as two inputs, tensors of two shapes cannot go together."""
+    if not isinstance(source, tuple | list) or len(source) != 2:
+        return
+    if not all(isinstance(part, Tensor | np.ndarray) and part.ndim for part in source):
+        return
+    first, second = (tuple(part.shape) for part in source)
+    if first != second and first[0] == second[0]:
+        raise UsageError(
+            f"inputs are two tensors of {first[0]} each, of shapes {first} and {second}: if the second are labels, "
+            "give the first alone"
+        )
 
 
 def _is_plain(loader: DataLoader[Any]) -> bool:

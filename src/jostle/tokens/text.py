@@ -77,13 +77,9 @@ def check_fits(model: Any, ids: Tensor, padding: Padding, has_mask: bool, name: 
         has_mask: whether they come with a mask, or the model knows its padding id.
         name: how messages call the model.
     """
-    words = word_embedding(model)
     low, high = int(ids.min()), int(ids.max())
-    if isinstance(words, nn.Embedding) and not 0 <= low <= high < words.num_embeddings:
-        raise UsageError(
-            f"the token ids go from {low} to {high}, but {name} has words 0 to {words.num_embeddings - 1}: were the "
-            "texts tokenised for another model?"
-        )
+    what = f"the token ids go from {low} to {high}"
+    check_words(model, low, high, what, name, "were the texts tokenised for another model?")
     given = configured_padding(model)
     if not has_mask and given is not None and bool((ids == given).any()):
         raise UsageError(
@@ -96,6 +92,22 @@ def check_fits(model: Any, ids: Tensor, padding: Padding, has_mask: bool, name: 
                 f"the inputs have up to {length} tokens with their padding, {name} has {places} positions: cut them, "
                 f"e.g. with truncation=True, max_length={places} of the tokenizer, and pad to the longest"
             )
+
+
+def check_words(model: Any, low: int, high: int, what: str, name: str, remedy: str) -> None:
+    """Raise if the model is known to have no word for some id from ``low`` to ``high``.
+
+    Arguments:
+        model: whose table of words is looked at, if it has one that is known.
+        low, high: the smallest and the largest id.
+        what: where they are, the beginning of the message.
+        name: how messages call the model.
+        remedy: what to do, its end; ``{words}`` becomes the number of words.
+    """
+    words = word_embedding(model)
+    if isinstance(words, nn.Embedding) and not 0 <= low <= high < words.num_embeddings:
+        known = f"{what}, but {name} has words 0 to {words.num_embeddings - 1}"
+        raise UsageError(f"{known}: {remedy.format(words=words.num_embeddings)}")
 
 
 def _positions(model: Any, padding: Padding) -> Iterable[tuple[int, int]]:

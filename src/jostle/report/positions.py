@@ -1,0 +1,148 @@
+"""Where in the input the changes are, and how sure each of these numbers is."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jostle import specs
+from jostle.estimates import Measurement
+from jostle.figures import Series, curves, svg
+from jostle.figures.profile import profile_svg, quantity
+from jostle.intervals import TARGETS, anytime, fixed
+from jostle.report.page import Cell, Section, Table, Value
+from jostle.sampling import PLANS, Plan, Until
+
+_GROUPS = 12  # rows of the table of positions
+_LEAST_TRIALS = 10  # what rests on fewer is left out of the figure: its interval is almost all there is
+_SHORTEST_HORIZON = 16.0  # as for the positions of a profile
+
+
+def is_flip(m: Measurement) -> bool:
+    """Whether the numbers of a measurement are shares of flips."""
+    return m.settings.response.split(":")[0] == "flip"
+
+
+def where(measured: Sequence[Measurement]) -> list[Section]:
+    """The sections on positions: a heat map for each model where they form a grid, else one line for each."""
+    profile = measured[0].profile
+    if len(profile.values) < 2:
+        return []
+    if len(profile.positions) > 1:
+        return [Section(f"Where: {m.name}", figure_svg=profile_svg(m), caption=_certainty(m)) for m in measured]
+    return [_lines(measured)]
+
+
+def _certainty(m: Measurement) -> str:
+    """The caption of a heat map: how many trials a position has, and how wide its interval is."""
+    profile = m.profile
+    known = profile.counts > 0
+    counts, widths = profile.counts[known], (profile.high - profile.low)[known] / 2
+    if not widths.any():
+        return "The mean change by position, exact for the inputs given: every token of every input was jostled."
+    least, most = int(counts.min()), int(counts.max())
+    trials = f"about {np.median(counts):,.0f} trials" if most <= 2 * least else f"{least:,} to {most:,} trials"
+    level = f"{m.settings.level:.0%}".replace("%", " %")
+    return (
+        f"The mean change by position: {trials} each, typical interval \N{PLUS-MINUS SIGN}{np.median(widths):.2g} "
+        f"({level} for {TARGETS[profile.target]}, each position on its own). Point at a position to see its interval."
+    )
+
+
+def _lines(measured: Sequence[Measurement]) -> Section:
+    """One line for each model over ranges of positions, and the same as a table."""
+    profile, ranges = measured[0].profile, _ranges(measured[0].profile.counts)
+    groups = {m.name: [_group(m, start, stop) for start, stop in ranges] for m in measured}
+    rows: list[list[Value | Cell]] = []
+    for number, (start, stop) in enumerate(ranges):
+        cells = [_cell(parts[number]) for parts in groups.values()]
+        name = str(start) if stop - start == 1 else f"{start} to {stop - 1}"
+        rows.append([Cell(name, start), *cells, int(profile.counts[start:stop].sum())])
+    text = "Positions count from 0, the first token of an input."
+    if profile.counts[ranges[-1][1] - 1] * 2 < profile.counts.max():
+        text += " Few inputs are long, so later positions have fewer trials each and stand together in wider ranges."
+    place, level = "position of the token in its input", f"{measured[0].settings.level:.0%}".replace("%", " %")
+    lines = [_series(name, parts) for name, parts in groups.items()]
+    return Section(
+        "Where in the input",
+        text=text,
+        figure_svg=svg(curves(lines, x_label=place, y_label=quantity(measured[0]))),
+        caption="A point for each row of the table, in the middle of its positions; bands are the intervals of each "
+        f"row on its own, {level} for {TARGETS[profile.target]}. Rows of fewer than {_LEAST_TRIALS} trials are left "
+        "out, and the line has a gap there.",
+        alt="A line of the mean change against the position of the token, with a band.",
+        table=Table(["positions", *groups, "trials"], rows),
+    )
+
+
+@dataclass(frozen=True)
+class _Group:
+    """The mean change over positions ``start`` .. ``stop`` - 1, NaN where there is no trial."""
+
+    start: int
+    stop: int
+    value: float
+    low: float
+    high: float
+    trials: int
+
+
+def _group(m: Measurement, start: int, stop: int) -> _Group:
+    """The mean over all trials at these positions, with an interval.
+
+    Flips are independent draws given the inputs, so those of several positions are counted together, and the interval
+    is the one that a single position would have: a confidence sequence where sampling stopped by what it saw, else
+    Clopper and Pearson's. Of other changes only intervals by position are known. Their mean, weighted by trials, is
+    wider than it need be, and holds however the positions depend on one another.
+    """
+    profile = m.profile
+    counts = profile.counts[start:stop]
+    known, trials = counts > 0, int(counts.sum())
+    if not trials:
+        return _Group(start, stop, np.nan, np.nan, np.nan, 0)
+    value, low, high = (
+        float(part[start:stop][known] @ counts[known] / trials) for part in (profile.values, profile.low, profile.high)
+    )
+    if is_flip(m) and profile.target == "dataset" and profile.method != "exact":
+        low, high = _pooled(m, round(value * trials), trials, (stop - start) / len(profile.values))
+    return _Group(start, stop, value, low, high, trials)
+
+
+def _pooled(m: Measurement, flips: int, trials: int, share: float) -> tuple[float, float]:
+    """The interval of a share of flips at positions that are this share of all."""
+    level = m.settings.level
+    plan = specs.build(PLANS, m.settings.plan, "plan", Plan)
+    if isinstance(plan, Until):
+        return anytime.bernoulli(
+            flips, trials, level, lambda p: np.maximum(plan.horizon(p, level) * share, _SHORTEST_HORIZON)
+        )
+    low, high = fixed.clopper_pearson(flips, trials, level)
+    return float(low), float(high)
+
+
+def _cell(group: _Group) -> Cell:
+    if not group.trials:
+        return Cell("", group.value)
+    is_bounded = np.isfinite(group.low) and np.isfinite(group.high)
+    ends = f" [{group.low:.4f}, {group.high:.4f}]" if is_bounded else ""
+    return Cell(f"{group.value:.4f}{ends}", group.value)
+
+
+def _series(name: str, groups: Sequence[_Group]) -> Series:
+    """The groups as a line: NaN, which is a gap, for those that rest on few trials, unless all do."""
+    least = min(_LEAST_TRIALS, max(group.trials for group in groups))
+    middles = [(group.start + group.stop - 1) / 2 for group in groups]
+    shown = np.asarray([(g.value, g.low, g.high) if g.trials >= least else (np.nan,) * 3 for g in groups])
+    return Series(name, middles, *shown.T)
+
+
+def _ranges(counts: NDArray[np.int64]) -> list[tuple[int, int]]:
+    """Ranges of positions that hold about as many trials each, as far as there are any."""
+    first, last = np.flatnonzero(counts)[[0, -1]].tolist()
+    if last - first < _GROUPS:
+        return [(place, place + 1) for place in range(first, last + 1)]
+    shares = np.cumsum(counts[: last + 1]) / counts.sum()
+    ends = np.unique(np.searchsorted(shares, np.arange(1, _GROUPS + 1) / _GROUPS - 1e-9) + 1)
+    ends[-1] = last + 1
+    return list(zip([first, *ends[:-1].tolist()], ends.tolist(), strict=True))
