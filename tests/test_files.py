@@ -62,6 +62,55 @@ def test_a_really_full_disk_is_one_clear_line(tmp_path: Path):
     assert list(tmp_path.iterdir()) == []
 
 
+def no_room(**_: object) -> None:
+    raise OSError(2, "No such file or directory")
+
+
+def test_a_place_that_takes_no_files_is_noticed_before_any_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("tempfile.mkstemp", no_room)
+    with pytest.raises(UsageError, match=r"result\.json cannot be written: no file can be made in .* \(No such file"):
+        files.check_writable(tmp_path / "result.json")
+    with pytest.raises(FailureError, match=r"could not write .*result\.json: No such file or directory"):
+        files.write_text(tmp_path / "result.json", "text")
+
+
+def test_checking_leaves_nothing_behind(tmp_path: Path):
+    files.check_writable(tmp_path / "new" / "result.json")
+    assert [path.name for path in tmp_path.rglob("*")] == ["new"]
+
+
+@pytest.mark.parametrize("letter", ["a", "\N{GREEK SMALL LETTER SIGMA}", "\N{CHICKEN}"])
+def test_the_longest_name_that_a_folder_takes_can_be_written(tmp_path: Path, letter: str):
+    name = letter * (255 // len(letter.encode()))
+    files.check_writable(tmp_path / name)
+    files.write_text(tmp_path / name, "text")
+    assert (tmp_path / name).read_text() == "text"
+    for write in (files.check_writable, lambda path: files.write_text(path, "text")):
+        with pytest.raises(UsageError, match=r"cannot be written: File name too long"):
+            write(tmp_path / (name + letter))
+
+
+def test_a_pipe_or_a_device_is_not_replaced(tmp_path: Path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(UsageError, match="is no ordinary file"):
+        files.check_writable(tmp_path / "pipe")
+    with pytest.raises(UsageError, match="is no ordinary file"):
+        files.write_text(tmp_path / "pipe", "text")
+    assert (tmp_path / "pipe").is_fifo()
+
+
+def test_a_file_in_the_place_of_a_folder_is_named(tmp_path: Path):
+    (tmp_path / "afile").write_text("")
+    for path in (tmp_path / "afile" / "r.json", tmp_path / "afile" / "below" / "r.json"):
+        with pytest.raises(UsageError, match=r"afile is a file, not a folder"):
+            files.check_writable(path)
+
+
+def test_a_folder_is_answered_with_a_name_of_the_right_kind(tmp_path: Path):
+    with pytest.raises(UsageError, match=r"is a directory; give the name of a file, for example .*/report\.html"):
+        files.check_writable(tmp_path, "report.html")
+
+
 @pytest.mark.parametrize("make", [lambda p: p, lambda p: p / "file" / "below"])
 def test_paths_that_cannot_be_files_are_refused_before_any_work(tmp_path: Path, make):
     (tmp_path / "file").write_text("")

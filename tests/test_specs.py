@@ -42,7 +42,7 @@ def test_objects_are_taken_as_they_are():
     [
         (VIEWS, "patch:4", "unknown token view 'patch'; did you mean patches?"),
         (VIEWS, "", "unknown token view ''; known: coordinates, embeddings, patches, rows, whole, words"),
-        (VIEWS, "patches", "tokens='patches': missing 1 required positional argument: 'size'; options: size"),
+        (VIEWS, "patches", "tokens='patches': patches needs size=; options: size"),
         (VIEWS, "patches:sise=4", "unknown option of patches 'sise'; did you mean size?"),
         (VIEWS, "patches:4,size=5", "tokens='patches:4,size=5': got multiple values for argument 'size'"),
         (VIEWS, "rows:4", "tokens='rows:4': takes 1 positional argument but 2 were given"),

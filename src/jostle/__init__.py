@@ -19,8 +19,10 @@ _HOMES = {
         "JostleWarning",
         "Measurement",
         "Profile",
+        "Sweep",
         "compare",
         "measure",
+        "sweep",
     ],
     "jostle.intervals": ["Interval"],
     "jostle.lowering": ["NoiseAugmentation", "SensitivityPenalty"],
@@ -107,8 +109,10 @@ if TYPE_CHECKING:
     from jostle.estimates import JostleWarning as JostleWarning
     from jostle.estimates import Measurement as Measurement
     from jostle.estimates import Profile as Profile
+    from jostle.estimates import Sweep as Sweep
     from jostle.estimates import compare as compare
     from jostle.estimates import measure as measure
+    from jostle.estimates import sweep as sweep
     from jostle.intervals import Interval as Interval
     from jostle.lowering import NoiseAugmentation as NoiseAugmentation
     from jostle.lowering import SensitivityPenalty as SensitivityPenalty

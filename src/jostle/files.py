@@ -2,22 +2,24 @@
 
 import contextlib
 import os
+import stat
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 from jostle.errors import FailureError, UsageError
 
+_NAME_BEGINS = 40  # characters, of up to four bytes each where 255 bytes are a name's most
+
 
 @contextlib.contextmanager
 def replacing(path: str | Path) -> Iterator[Path]:
     """Yield a temporary path beside ``path``; rename it to ``path`` when the block ends well, remove it otherwise."""
     path = Path(path)
-    check_writable(path)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
-    os.close(handle)
-    temporary = Path(name)
+    _make_folder(path, "result.json")
+    temporary: Path | None = None
     try:
+        temporary = _temporary(path)
         yield temporary
         temporary.chmod(0o666 & ~_umask())  # as a plain open() would; mkstemp lets only the owner read
         with temporary.open("rb+") as written:
@@ -26,7 +28,15 @@ def replacing(path: str | Path) -> Iterator[Path]:
     except OSError as error:
         raise FailureError(f"could not write {path}: {error.strerror or error}; nothing was left behind") from error
     finally:
-        temporary.unlink(missing_ok=True)
+        if temporary is not None:
+            temporary.unlink(missing_ok=True)
+
+
+def _temporary(path: Path) -> Path:
+    """A new empty file beside ``path``. Only the beginning of a long name is in its own, which may not be longer."""
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:_NAME_BEGINS]}.", suffix=".part")
+    os.close(handle)
+    return Path(name)
 
 
 def _umask() -> int:
@@ -41,15 +51,43 @@ def write_text(path: str | Path, text: str) -> None:
         temporary.write_text(text, encoding="utf-8")
 
 
-def check_writable(path: str | Path) -> None:
-    """Raise at once, before any work, if ``path`` cannot become a file; make its parent folder if need be."""
+def check_writable(path: str | Path, example: str = "result.json") -> None:
+    """Raise at once, before any work, if ``path`` cannot become a file; make its parent folder if need be.
+
+    A file is made beside it and removed: only that tells whether the place takes files.
+
+    Arguments:
+        path: of the file that will be written.
+        example: what a file of its kind is called, for the message about a folder.
+    """
     path = Path(path)
-    if path.is_dir():
-        raise UsageError(f"output {path} is a directory; give the name of a file, for example {path / 'result.json'}")
+    _make_folder(path, example)
+    try:
+        _temporary(path).unlink()
+    except OSError as error:
+        raise UsageError(
+            f"output {path} cannot be written: no file can be made in {path.parent} ({error.strerror or error})"
+        ) from error
+
+
+def _make_folder(path: Path, example: str) -> None:
+    """Make the folder of ``path``; raise if that cannot be, or if something that is no file has its name."""
+    try:
+        found = path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        found = None
+    except OSError as error:  # a name that is too long, a folder that may not be looked into
+        raise UsageError(f"output {path} cannot be written: {error.strerror or error}") from error
+    if found is not None and stat.S_ISDIR(found.st_mode):
+        raise UsageError(f"output {path} is a directory; give the name of a file, for example {path / example}")
+    if found is not None and not stat.S_ISREG(found.st_mode):  # /dev/null: renaming would replace the device
+        raise UsageError(f"output {path} is no ordinary file, and a result would replace it; give the name of a file")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise UsageError(f"output {path} cannot be written: {error.strerror or error}") from error
+        blocking = next((folder for folder in path.parents if folder.exists() and not folder.is_dir()), None)
+        reason = (error.strerror or str(error)) if blocking is None else f"{blocking} is a file, not a folder"
+        raise UsageError(f"output {path} cannot be written: {reason}") from error
     if not os.access(path.parent, os.W_OK):
         raise UsageError(f"output {path} cannot be written: no permission in {path.parent}")
 

@@ -20,7 +20,7 @@ class State:
     Arguments:
         share: about which part is done, 0 to 1.
         passes: inputs answered so far by each model, or trained on.
-        summary: the estimates so far, e.g. ``0.0123 ± 0.0045``.
+        summary: the estimates so far, e.g. ``0.0123 [0.0078, 0.0168]``.
     """
 
     share: float

@@ -35,10 +35,15 @@ def build(registry: Registry[type[Thing]], spec: str | Thing, argument: str, kin
     name, _, rest = spec.partition(":")
     made = registry.get(name)
     positional, named = arguments(rest)
-    allowed = list(inspect.signature(made).parameters)
+    parameters = inspect.signature(made).parameters
+    allowed = list(parameters)
     for key in named:
         if key not in allowed:
             raise unknown_name(f"option of {name}", key, allowed)
+    needed = [key for key, one in parameters.items() if one.default is one.empty and one.kind != one.VAR_KEYWORD]
+    missing = [key for key in needed[len(positional) :] if key not in named]
+    if missing:
+        raise UsageError(f"{argument}={spec!r}: {name} needs {missing[0]}=; options: {', '.join(allowed)}")
     try:
         return made(*positional, **named)
     except TypeError as error:

@@ -86,6 +86,12 @@ def test_every_command_has_help_that_teaches(capsys, command):
     assert "--json" in out
 
 
+def test_the_help_says_of_the_half_width_what_the_rule_is(capsys):
+    said = " ".join(run(capsys, "measure", "--help")[1].replace("│", " ").split())
+    assert "to each side" not in said
+    assert jostle.Until(half_width=0.01).is_met(0.001, 0.0, 0.02)  # 0.019 above the value, and half of its width
+
+
 def test_importing_jostle_does_not_import_torch():
     program = "import sys, jostle; assert 'torch' not in sys.modules and 'numpy' not in sys.modules"
     subprocess.run([sys.executable, "-c", program], check=True)
@@ -286,10 +292,42 @@ def test_ctrl_c_prints_what_is_known_and_exits_cleanly(folder):
         progress = process.stderr.readline()
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=30)
-    assert re.search(r"0\.\d+ ± 0\.\d+  [\d,]+ passes", progress)
+    assert re.search(r"0\.\d+ \[0\.\d+, 0\.\d+\]  [\d,]+ passes", progress)
     assert process.returncode == 130
     assert "interrupted: this is what was known by then" in out
     assert "Traceback" not in err
+
+
+def test_ctrl_c_while_the_program_is_imported_is_one_line(capsys, monkeypatch):
+    class Interrupting:
+        def find_spec(self, name, path, target=None):
+            if name == "jostle.cli.app":
+                raise KeyboardInterrupt
+
+    monkeypatch.delitem(sys.modules, "jostle.cli.app", raising=False)
+    monkeypatch.setattr(sys, "meta_path", [Interrupting(), *sys.meta_path])
+    assert run(capsys, "--help") == (130, "", "jostle: interrupted\n")
+
+
+def test_ctrl_c_while_the_program_ends_is_silent(tmp_path):
+    program = """
+import atexit, os, signal, sys
+from jostle.cli import main
+
+atexit.register(lambda: os.kill(os.getpid(), signal.SIGINT))
+sys.argv = ["jostle", "list", "things"]
+main()
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 130
+    assert done.stderr.startswith("jostle: ")
+    assert done.stderr.count("\n") == 1
+
+
+def test_ctrl_c_stays_what_it_was_for_python_callers(capsys):
+    before = signal.getsignal(signal.SIGINT)
+    run(capsys, "lst")
+    assert signal.getsignal(signal.SIGINT) is before
 
 
 def test_ctrl_c_before_anything_is_known_is_one_line(capsys, folder, monkeypatch):

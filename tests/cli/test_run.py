@@ -25,7 +25,7 @@ def test_run_prints_the_verdict_and_report_makes_a_page(capsys):
     assert (code, err) == (0, "")
     assert out.startswith("toy/noise (small): AGREES\n")
     code, out, _ = run(capsys, "report", "runs", "-o", "pages/report.html")
-    assert (code, out) == (0, "report of 1 runs: pages/report.html\n")
+    assert (code, out) == (0, "report of 1 run: pages/report.html\n")
     assert "Verdict: AGREES." in Path("pages/report.html").read_text()
     code, out, _ = run(capsys, "report", "--markdown")
     assert "| toy/noise |" in out
@@ -69,7 +69,9 @@ def test_help_teaches(capsys, command):
         (("run", "toy/noise", "--seeds", "0"), "seeds=0 must be"),
         (("run", "toy/noise", "--workers", "0"), "workers=0 must be"),
         (("report", "nowhere"), "runs folder nowhere does not exist"),
-        (("report", ".", "-o", "."), "is a directory"),
+        (("report", ".", "-o", "."), "is a directory; give the name of a file, for example report.html"),
+        (("report", ".", "-o", "good.html"), ". holds no runs of studies"),
+        (("report", ".", "--json"), ". holds no runs of studies"),
     ],
 )
 def test_wrong_use_is_one_line_exit_code_2_and_writes_nothing(capsys, words, message):

@@ -160,7 +160,7 @@ def test_a_file_without_labels_is_measured_without_accuracy(capsys, home):
     write("texts.csv", [(text,) for text in TEXTS], ("text",))
     code, out, _ = run(capsys, *words("hf:named", "csv:texts.csv"))
     assert code == 0
-    assert "no accuracy, because the labels cannot be used: unknown column of texts.csv 'label'" in out
+    assert "  no column 'label': no accuracy (--label NAME)\n" in out
     assert "is right on" not in out
 
 

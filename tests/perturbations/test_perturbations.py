@@ -119,7 +119,7 @@ def test_specs_describe_themselves(spec):
         (lambda: ReplaceBy(math.nan), "must be finite"),
         (lambda: specs.build(PERTURBATIONS, "gausian-noise:1", "perturbation"), "did you mean gaussian-noise?"),
         (lambda: specs.build(PERTURBATIONS, "gaussian-noise:sdt=1", "perturbation"), "did you mean std?"),
-        (lambda: specs.build(PERTURBATIONS, "gaussian-noise", "perturbation"), "missing 1 required"),
+        (lambda: specs.build(PERTURBATIONS, "gaussian-noise", "perturbation"), "gaussian-noise needs std="),
         (lambda: specs.build(PERTURBATIONS, GaussianNoise, "perturbation"), "is a class; give an object"),
     ],
 )

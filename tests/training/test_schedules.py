@@ -80,7 +80,7 @@ def test_a_contract_for_every_schedule(spec):
     ("spec", "message"),
     [
         ("stepp:8", "unknown schedule 'stepp'; did you mean step"),
-        ("step", "schedule='step': missing 1 required positional argument: 'every'; options: every, factor, warmup"),
+        ("step", "schedule='step': step needs every=; options: every, factor, warmup"),
         ("step:every=0", "every=0 of Step must be a whole number of at least 1"),
         ("step:every=2.5", "every=2.5 of Step must be a whole number"),
         ("step:8,factor=0", "factor=0 of Step must be a positive number, for example 0.5"),

@@ -17,6 +17,7 @@ from jostle.cli.measure import compare, measure
 from jostle.cli.memory import keep_memory
 from jostle.cli.report import report
 from jostle.cli.run import run
+from jostle.cli.sweep import sweep
 from jostle.cli.worst_case import worst_case
 from jostle.errors import JostleError
 
@@ -31,6 +32,7 @@ Start here:
   jostle demo            four small networks on real digits: a report in minutes
   jostle list models     what there is by name; also datasets, tokens, ...
   jostle measure --help  your own model
+  jostle sweep --help    the same at weak to strong noise: where models cross
   jostle worst-case --help       the one-token change that moves it most
   jostle boolean parity --n 10   a function of bits, exactly
   jostle corrupt --help  images under common corruptions, as a picture or a file
@@ -49,6 +51,7 @@ app = App(
 )
 app.command(measure)
 app.command(compare)
+app.command(sweep)
 app.command(worst_case)
 app.command(boolean)
 app.command(corrupt)
@@ -76,6 +79,8 @@ def main(arguments: list[str] | None = None) -> None:
         _fail("interrupted", 130, debug)
     except BrokenPipeError:
         sys.exit(0)
+    except OSError as error:
+        _fail(_reason(error), 1, debug)
     except MemoryError:
         _fail("out of memory; try a smaller --batch-size, or fewer inputs", 1, debug)
 
@@ -89,6 +94,12 @@ def _fail(message: str, code: int, debug: bool) -> None:
         traceback.print_exc()
     Console(stderr=True, soft_wrap=True, highlight=False).print(f"jostle: {message}", markup=False)
     sys.exit(code)
+
+
+def _reason(error: OSError) -> str:
+    """What the system says, and of which file."""
+    said = " ".join((error.strerror or str(error) or type(error).__name__).split())
+    return said if error.filename is None else f"{error.filename}: {said}"
 
 
 def _one_line(error: CycloptsError) -> str:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Group, Parameter
 
 from jostle.cli.numbers import whole
+from jostle.cli.outputs import check_outputs, say
 from jostle.errors import UsageError
-from jostle.files import check_writable
 
 if TYPE_CHECKING:
     from jostle.boolean import Analysis, SampledAnalysis
@@ -21,6 +21,7 @@ HOW = Group("How it is analysed", sort_key=2)
 OUTPUT = Group("Output", sort_key=3)
 
 _FILES = (".npy", ".txt", ".csv")
+_PICTURES = (".svg", ".png", ".pdf")
 
 NAME_HELP = (
     "A name with options (jostle list functions), e.g. parity, majority, sparse-parity:k=3, threshold:weights=3/1/1; "
@@ -103,13 +104,13 @@ def boolean(
         )
     except UsageError as error:
         raise UsageError(_with_flags(str(error))) from None
+    _print(name or str(model), found, known, rho, coefficients, as_json)
     if isinstance(found, Analysis) and figure is not None:
         from jostle.figures import boolean_figure, save
 
         save(boolean_figure(found, title=name or model), figure)
-    _print(name or str(model), found, known, rho, coefficients, as_json)
-    if figure is not None and not as_json:
-        print(f"  written to {figure}")  # noqa: T201
+        if not as_json:
+            say(f"  written to {figure}")
 
 
 def _check(
@@ -128,8 +129,10 @@ def _check(
             raise UsageError(f"{flag} {value} goes with --model only")
     if coefficients < 0:
         raise UsageError(f"--coefficients {coefficients} must be at least 0")
-    if figure is not None:
-        check_writable(figure)
+    if figure is not None and figure.suffix.lower() not in _PICTURES:
+        raise UsageError(f"--figure {figure} must end in {', '.join(_PICTURES)}; its ending decides the format")
+    read = [("the truth table", name), ("--model", model), ("--weights", weights)]
+    check_outputs({"--figure": figure}, read)
 
 
 def _named(name: str, n: int | None) -> tuple["KnownFunction | None", Any]:
@@ -184,7 +187,7 @@ def _print(
         numbers = found.to_dict(rho) if rho else found.to_dict()
         if coefficients:
             numbers["largest_coefficients"] = [{"subset": list(subset), "value": value} for subset, value in largest]
-        print(json.dumps({"name": name, **numbers}, indent=1))  # noqa: T201
+        say(json.dumps({"name": name, **numbers}, indent=1))
         return
     from jostle.boolean.wording import exact_lines, formula_line, sampled_lines
 
@@ -192,7 +195,7 @@ def _print(
     lines += [f"  {'coefficient':<20} {value:+.6g} of {_subset(subset)}" for subset, value in largest]
     if known is not None:
         lines += formula_line(known)
-    print(f"{name}: " + "\n".join(lines))  # noqa: T201
+    say(f"{name}: " + "\n".join(lines))
 
 
 def _with_flags(message: str) -> str:

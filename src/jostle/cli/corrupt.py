@@ -10,15 +10,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from jostle.cli.numbers import whole
+from jostle.cli.numbers import counted, whole
+from jostle.cli.outputs import check_outputs
 from jostle.errors import UsageError
-from jostle.files import check_writable, replacing
+from jostle.files import replacing
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _PICTURES = (".png", ".svg", ".pdf")
 _ARRAYS = ".npz"
+_SPLIT = "test"
 _CELL, _GAP = 0.8, 0.06  # inches
 _ENOUGH_TO_JUDGE = 16  # images that are looked at for their range, even if one is shown
 
@@ -38,7 +40,7 @@ def corrupt(
     corruption: Annotated[str, Parameter(help=CORRUPTION_HELP)] = "all",
     severity: Annotated[str, Parameter(help=SEVERITY_HELP)] = "1/3/5",
     out: Annotated[Path, Parameter(name=["--out", "--output", "-o"], help=OUT_HELP)] = Path("corruptions.png"),
-    split: Annotated[str, Parameter(help="Which part of a named dataset.")] = "test",
+    split: Annotated[str | None, Parameter(help="Which part of a named dataset; by default test.")] = None,
     image: Annotated[int, Parameter(converter=whole, help="Which image a picture shows, from 0.")] = 0,
     limit: Annotated[int, Parameter(converter=whole, help="How many images arrays hold, the first.")] = 100,
     seed: Annotated[int, Parameter(converter=whole, help="Same seed, same noise for every image.")] = 0,
@@ -57,7 +59,7 @@ def corrupt(
 
     Arrays are named fog-2 and so on; labels, if known, are called labels.
     """
-    check_writable(out)
+    check_outputs({"--out": out}, [("--data", data)])
     suffix = out.suffix.lower()
     if suffix not in (*_PICTURES, _ARRAYS):
         raise UsageError(f"--out {out} must end in {', '.join(_PICTURES)} for a picture or {_ARRAYS} for arrays")
@@ -66,6 +68,7 @@ def corrupt(
         raise UsageError(f"--image {image} must be at least 0 and --limit {limit} at least 1")
     import numpy as np
 
+    from jostle.cli.loading import has_no_splits
     from jostle.corruptions.checking import check_images
     from jostle.corruptions.corrupting import corrupted
 
@@ -79,7 +82,7 @@ def corrupt(
         print(f"jostle: {warning.message}".replace("value_range=(0, 1)", "--value-range 0/1"), file=sys.stderr)  # noqa: T201
     first, end = (image, image + 1) if is_picture else (0, len(images))
     if first >= len(images):
-        raise UsageError(f"--image {image}: {data} holds {len(images)} images")
+        raise UsageError(f"--image {image}: {data} holds {counted(len(images), 'image')}, numbered from 0")
     shown, indices = images[first:end], np.arange(first, end)
 
     def cells() -> Iterator[tuple[str, int, Any]]:
@@ -90,13 +93,14 @@ def corrupt(
     if is_picture:
         from jostle.figures import save
 
-        note = f"{data}, {split} image {image}, seed {seed}; self-made, not the CIFAR-10-C files"
+        which = "" if has_no_splits(data) else f"{split or _SPLIT} "
+        note = f"{data}, {which}image {image}, seed {seed}; self-made, not the CIFAR-10-C files"
         save(_grid(shown[0], cells(), len(names), severities, ends, note), out)
     else:
         _write_arrays(out, cells(), labels)
     found = {"file": str(out), "corruptions": names, "severities": severities, "images": len(shown), "seed": seed}
-    many = "corruption" if len(names) == 1 else "corruptions"
-    summary = f"{len(names)} {many} at severities {', '.join(map(str, severities))}: {out}"
+    at = "severity" if len(severities) == 1 else "severities"
+    summary = f"{counted(len(names), 'corruption')} at {at} {', '.join(map(str, severities))}: {out}"
     print(json.dumps(found, indent=1) if as_json else summary)  # noqa: T201
 
 
@@ -131,17 +135,19 @@ def _range(text: str) -> tuple[float, float]:
     return low, high
 
 
-def _load(spec: str, split: str, limit: int) -> tuple[Any, Any]:
+def _load(spec: str, split: str | None, limit: int) -> tuple[Any, Any]:
     """The first images and, of a named dataset, their labels."""
     import jostle.data
-    from jostle.cli.loading import load_inputs
+    from jostle.cli.loading import check_name, has_no_splits, load_inputs
     from jostle.data.image_folder import open_images
 
-    if spec.startswith("py:") or Path(spec).suffix in (".npy", ".npz", ".safetensors"):
-        images = load_inputs(spec, split, limit)
+    if has_no_splits(spec):
+        images = load_inputs(spec, split or "train", limit)
         if isinstance(images, dict):
             raise UsageError(f"--data {spec} holds {', '.join(images)}; give a file with one array of images")
         return _readable(images), None
+    check_name(spec)
+    split = split or _SPLIT
     if spec.startswith("images:"):
         files = open_images(spec, split)
         limit = min(limit, len(files))

@@ -10,10 +10,13 @@ from torch import nn
 
 import jostle.data
 from jostle import integrations
-from jostle.data.image_folder import PREFIX, ImageFiles, open_images
+from jostle.data.image_folder import PREFIX, SUFFIXES, ImageFiles, open_images
 from jostle.errors import UsageError
 from jostle.integrations.python import made
 from jostle.training import load_weights
+
+_LABELS = ("labels", "y")  # names of arrays that are no inputs
+_TABLES = (".csv", ".tsv", ".tab")
 
 
 def load_model(spec: str, weights: str | None = None, seed: int = 0) -> Callable[..., Any]:
@@ -48,16 +51,44 @@ def matching(inputs: Any, models: Iterable[Any]) -> Any:
 
 def load_inputs(spec: str, split: str, limit: int | None) -> Any:
     """The inputs a spec names: a dataset, ``images:DIR``, a file (.npy, .npz, .safetensors), or ``py:FILE:FACTORY``."""
+    return load_labelled(spec, split, limit)[0]
+
+
+def load_labelled(spec: str, split: str, limit: int | None) -> tuple[Any, torch.Tensor | None]:
+    """The same, and the labels that a file holds beside them, (N,) of whole numbers; None if there are none."""
     if limit is not None and limit < 1:
         raise UsageError(f"--limit {limit} must be at least 1")
+    if has_no_splits(spec) and split != "train":
+        raise UsageError(f"--split {split}: --data {spec} has no splits, it is used as it is: leave --split out")
     if spec.startswith("py:"):
-        return _first(made(spec), limit)
+        return _first(made(spec), limit), None
     if spec.startswith(PREFIX):
-        return open_images(spec, split, limit)
+        return open_images(spec, split, limit), None
+    if has_no_splits(spec):
+        inputs, labels = _read(Path(spec))
+        return _first(inputs, limit), _first(labels, limit)
+    check_name(spec)
+    return jostle.data.load(spec, split=split, limit=limit).inputs, None
+
+
+def has_no_splits(spec: str) -> bool:
+    """Whether data are used as they are: a file of arrays, or what a function of your own returns."""
+    return spec.startswith("py:") or Path(spec).suffix.lower() in _READERS
+
+
+def check_name(spec: str) -> None:
+    """Raise if a spec that should name a dataset is a file or a folder instead: most likely its prefix is missing."""
     path = Path(spec)
-    if path.suffix in _READERS:
-        return _first(_read(path), limit)
-    return jostle.data.load(spec, split=split, limit=limit).inputs
+    if ":" in spec or spec in jostle.data.names("all"):
+        return
+    if path.is_dir():
+        raise UsageError(f"--data {spec} is a folder and no dataset: write images:{spec} for the images in it")
+    if any(suffix in _TABLES for suffix in path.suffixes):
+        raise UsageError(f"--data {spec} is a table and no dataset: write csv:{spec} for the texts in it")
+    if path.suffix.lower() in SUFFIXES:
+        raise UsageError(f"--data {spec} is one image and no dataset: write images:{path.parent} for its folder")
+    if path.is_file():
+        raise UsageError(f"--data {spec} is a file that cannot be read: {', '.join(_READERS)} or csv:FILE expected")
 
 
 def _read_npy(path: Path) -> Any:
@@ -80,20 +111,46 @@ def _read_safetensors(path: Path) -> Any:
 _READERS = {".npy": _read_npy, ".npz": _read_npz, ".safetensors": _read_safetensors}
 
 
-def _read(path: Path) -> Any:
+def _read(path: Path) -> tuple[Any, torch.Tensor | None]:
+    """Inputs and labels of a file."""
     if not path.is_file():
         raise UsageError(f"--data {path}: the file does not exist")
+    suffix = path.suffix.lower()
     try:
-        arrays = _READERS[path.suffix](path)
+        arrays = _READERS[suffix](path)
     except Exception as error:  # each format has its own errors for a truncated or foreign file
-        raise UsageError(f"--data {path} cannot be read as {path.suffix}: {' '.join(str(error).split())}") from None
-    if isinstance(arrays, dict):
-        return {key: torch.as_tensor(array) for key, array in arrays.items() if key not in ("labels", "y")}
-    return torch.as_tensor(arrays)
+        raise UsageError(f"--data {path} cannot be read as {suffix}: {' '.join(str(error).split())}") from None
+    if not isinstance(arrays, dict):
+        return _tensor(path, arrays), None
+    tensors = {key: _tensor(path, array, f" as {key!r}") for key, array in arrays.items() if key not in _LABELS}
+    if not tensors:
+        raise UsageError(f"--data {path} holds {', '.join(arrays) or 'nothing'} and no inputs")
+    inputs = tensors if len(tensors) > 1 else next(iter(tensors.values()))
+    labels = [array for key, array in arrays.items() if key in _LABELS]
+    return inputs, _labels(labels[0], tensors.values()) if labels else None
+
+
+def _tensor(path: Path, array: Any, name: str = "") -> torch.Tensor:
+    if isinstance(array, np.ndarray) and not array.dtype.isnative:
+        array = array.astype(array.dtype.newbyteorder("="))
+    try:
+        return torch.as_tensor(array)
+    except (TypeError, ValueError):
+        kind = "text" if array.dtype.kind in "SUT" else str(array.dtype)
+        hint = ", of texts csv:FILE" if kind == "text" else ""
+        raise UsageError(f"--data {path} holds {kind}{name}; expected an array of numbers{hint}") from None
+
+
+def _labels(given: Any, inputs: Iterable[torch.Tensor]) -> torch.Tensor | None:
+    """The labels, if they are the number of a class for each input."""
+    if isinstance(given, np.ndarray):
+        given = torch.from_numpy(given.astype(np.int64)) if given.dtype.kind in "biu" else torch.empty(())
+    is_whole = given.dim() == 1 and not given.is_floating_point()
+    return given.long() if is_whole and all(tensor.shape[:1] == given.shape for tensor in inputs) else None
 
 
 def _first(inputs: Any, limit: int | None) -> Any:
-    if limit is None:
+    if limit is None or inputs is None:
         return inputs
     if isinstance(inputs, dict):
         return {key: value[:limit] for key, value in inputs.items()}

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from jostle.cli.options import MODEL_HELP, WHAT, Options
+from jostle.cli.options import MODEL_HELP, WHAT, Options, is_random, random_weights
+from jostle.cli.outputs import check_outputs, say
 from jostle.errors import UsageError
-from jostle.files import check_writable
 
 if TYPE_CHECKING:
     from jostle.cli.task import Task
+    from jostle.estimates import Comparison
 
 _MOST_PASSES = 1_000_000
 
@@ -76,9 +77,9 @@ def compare(
 
 
 def _run(specs: dict[str, str], weights: dict[str, str], options: Options) -> None:
-    for path in (options.output, options.report):
-        if path is not None:
-            check_writable(path)
+    read = [("--data", options.data), ("--tokenizer", options.tokenizer)]
+    read += [("--model", spec) for spec in specs.values()] + [("--weights", file) for file in weights.values()]
+    check_outputs({"--output": options.output, "--report": options.report}, read)
     if options.examples < 0 or options.example_draws < 1:
         raise UsageError(
             f"--examples {options.examples} must be at least 0 and --example-draws {options.example_draws} at least 1"
@@ -90,8 +91,9 @@ def _run(specs: dict[str, str], weights: dict[str, str], options: Options) -> No
     from jostle.estimates import compare as compare_models
 
     models = {name: load_model(spec, weights.get(name), options.seed) for name, spec in specs.items()}
-    for name in (name for name, spec in specs.items() if _is_random(spec) and name not in weights):
-        print(f"jostle: {name} has random weights; give --weights for a trained network", file=sys.stderr)  # noqa: T201
+    random = [name for name, spec in specs.items() if is_random(spec) and name not in weights]
+    for name in random:
+        print(f"jostle: {random_weights(name)}", file=sys.stderr)  # noqa: T201
     task = make_task(options, models)
     result: Measurement | Comparison
     code = 0
@@ -110,16 +112,18 @@ def _run(specs: dict[str, str], weights: dict[str, str], options: Options) -> No
             )
         except Interrupted as interrupted:
             result, code = interrupted.result, 130
-    if isinstance(result, Comparison) and len(result) == 1:
-        result = result[result.names[0]]
+    if isinstance(result, Comparison):
+        result = _with_warnings(result, {name: random_weights(name) for name in random})
+        result = result if len(result) > 1 else result[result.names[0]]
+    _show(result, task.notes, options)
     if options.report is not None:  # after an interruption without examples, which would take time
         _write_page(task, result, replace(options, examples=0) if code else options, specs)
-    _show(result, task.notes, options)
     if code:
         sys.exit(code)
 
 
-def _plan(options: Options) -> str:
+def _plan(options: Options) -> str | None:
+    """The plan that was asked for; None for that of ``jostle.measure``, which knows what needs no sampling."""
     rules = {"half-width": options.half_width, "relative": options.relative, "draws": options.draws}
     given = [f"--{name}" for name, value in rules.items() if value is not None]
     if len(given) > 1:
@@ -131,6 +135,8 @@ def _plan(options: Options) -> str:
             )
         return f"grid:draws={options.draws}"
     half_width, relative = options.half_width, options.relative
+    if not given and options.max_passes is None:
+        return None
     if half_width is None and relative is None:
         half_width, relative = (0.01, None) if options.response.startswith("flip") else (None, 0.05)
     rule = f"relative={relative}" if half_width is None else f"half_width={half_width}"
@@ -149,20 +155,29 @@ def _write_page(task: "Task", result: Any, options: Options, specs: dict[str, st
 
     assert options.report is not None
     write(page(task, result, options, specs), options.report)
+    if not options.as_json:
+        say(f"  report written to {options.report}")
 
 
 def _show(result: Any, notes: list[str], options: Options) -> None:
+    """Print, then save: a file that cannot be written does not take the number with it."""
+    if options.as_json:
+        say(json.dumps(result.to_dict(), indent=1))
+    else:
+        say("\n".join([str(result), *(f"  {note}" for note in notes)]))
     if options.output is not None:
         result.save(options.output)
-    if options.as_json:
-        print(json.dumps(result.to_dict(), indent=1))  # noqa: T201
-        return
-    print(result)  # noqa: T201
-    for note in notes:
-        print(f"  {note}")  # noqa: T201
-    for kind, path in (("", options.output), ("report ", options.report)):
-        if path is not None:
-            print(f"  {kind}written to {path}")  # noqa: T201
+        if not options.as_json:
+            say(f"  written to {options.output}")
+
+
+def _with_warnings(result: "Comparison", said: dict[str, str]) -> "Comparison":
+    """The same with one more warning for some of the models."""
+    measured = {
+        name: replace(m, warnings=[*m.warnings, said[name]] if name in said else m.warnings)
+        for name, m in result.measurements.items()
+    }
+    return replace(result, measurements=measured)
 
 
 def _named(pairs: list[str], flag: str) -> dict[str, str]:
@@ -175,8 +190,3 @@ def _named(pairs: list[str], flag: str) -> dict[str, str]:
             raise UsageError(f"{flag} names {name!r} twice")
         named[name] = value
     return named
-
-
-def _is_random(spec: str) -> bool:
-    """Whether a spec names a network without naming weights."""
-    return spec.startswith("zoo:") or (spec.startswith("timm:") and "checkpoint=" not in spec)

@@ -20,8 +20,8 @@ MODEL_HELP = (
 )
 DATA_HELP = (
     "Inputs: a dataset's name (jostle list datasets), csv:FILE with texts, a .npy, .npz or .safetensors file (one "
-    "array, or arrays named like the model's arguments), images:DIR[:size=224,seed=0,...], or "
-    "py:MODULE_OR_FILE:FACTORY."
+    "array, or arrays named like the model's arguments; labels or y beside them are no inputs), "
+    "images:DIR[:size=224,seed=0,...], or py:MODULE_OR_FILE:FACTORY."
 )
 TOKENS_HELP = (
     "What a token is. Images and arrays: patches:SIZE, rows, coordinates or whole. Texts: embeddings (the vectors that "
@@ -44,9 +44,15 @@ SPECIAL_HELP = "Whether tokens that the tokenizer adds, such as [CLS] and [SEP],
 TOKENIZER_HELP = "A tokenizer.json or a folder with one, for models that come without their own (zoo:, py:)."
 LENGTH_HELP = "Read only so many tokens of a text; by default as many as the model can."
 AVERAGE_HELP = "macro: inputs weigh the same, however long; micro: tokens weigh the same."
-HALF_WIDTH_HELP = "Stop when the interval reaches this far to each side. The default rule for flips, at 0.01."
-RELATIVE_HELP = "Stop when the half-width is this share of the value. The default for other responses, at 0.05."
-DRAWS_HELP = "The papers' protocol: jostle every token of every input so many times, and do not stop early."
+HALF_WIDTH_HELP = "Stop when half of the interval's width is at most this. The default rule for flips, at 0.01."
+RELATIVE_HELP = (
+    "Stop when half of the interval's width is at most this share of the value. The default for other responses, at "
+    "0.05."
+)
+DRAWS_HELP = (
+    "The papers' protocol: jostle every token of every input so many times, and do not stop early. The default, once, "
+    "for a perturbation without randomness where there are at most 10,000 tokens."
+)
 TARGET_HELP = "Which interval decides: dataset (the inputs given) or population (where they came from)."
 OUTPUT_HELP = "Also write the result to this JSON file; jostle.load reads it."
 REPORT_HELP = "Also write an HTML page: the number, where it happens and, of texts, examples with shaded tokens."
@@ -95,3 +101,13 @@ class Options:
         bool, Parameter(name="--json", negative="", show_default=False, group=OUTPUT, help=JSON_HELP)
     ] = False
     quiet: Annotated[bool, Parameter(negative="", show_default=False, group=OUTPUT, help="No progress.")] = False
+
+
+def is_random(spec: str) -> bool:
+    """Whether a spec of a model names a network without naming weights."""
+    return spec.startswith("zoo:") or (spec.startswith("timm:") and "checkpoint=" not in spec)
+
+
+def random_weights(name: str) -> str:
+    """What is said of such a model, on the terminal, in files and in reports."""
+    return f"{name} has random weights; give --weights for a trained network"

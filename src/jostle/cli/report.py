@@ -6,6 +6,8 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from jostle.cli.numbers import counted
+from jostle.errors import UsageError
 from jostle.files import check_writable
 
 
@@ -33,11 +35,13 @@ def report(
     printed = markdown or as_json
     path = output if output is not None or printed else Path("report.html")
     if path is not None:
-        check_writable(path)
+        check_writable(path, "report.html")
     from jostle import studies
     from jostle.report import write
 
     rows = studies.scoreboard(runs)
+    if not rows:
+        raise UsageError(f"{runs} holds no runs of studies, so there is nothing to report; jostle run NAME makes some")
     if path is not None:
         write(studies.page(runs), path)
     if as_json:
@@ -45,4 +49,4 @@ def report(
     elif markdown:
         print(studies.markdown(rows), end="")  # noqa: T201
     else:
-        print(f"report of {len(rows)} runs: {path}")  # noqa: T201
+        print(f"report of {counted(len(rows), 'run')}: {path}")  # noqa: T201

@@ -1,13 +1,16 @@
 """What a command measures: models and inputs that fit each other, tokens, jostle, and what to say about them."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from jostle.cli.loading import load_inputs, matching
+from torch import Tensor
+
+from jostle.cli.accuracy import accuracy_notes
+from jostle.cli.loading import load_labelled, matching
 from jostle.cli.options import Options
 from jostle.cli.text_report import Look, accuracy_lines, example_sections, look_at
-from jostle.cli.texts import Texts, is_texts, read_texts, unwrapped
+from jostle.cli.texts import Texts, any_word, is_texts, read_texts, unwrapped, vocabulary
 from jostle.data import TextDataset
 from jostle.errors import UsageError
 from jostle.estimates import Comparison, Measurement
@@ -29,6 +32,8 @@ class Task:
         tokens, perturbation: what a token is, and what it becomes.
         texts: the words, of texts.
         notes: what people should know.
+        labels: (N,) the right classes, if a file of arrays holds them.
+        batch_size, device: of the models, for a look at their accuracy.
     """
 
     models: dict[str, Callable[..., Any]]
@@ -38,21 +43,40 @@ class Task:
     texts: Texts | None = None
     notes: list[str] = field(default_factory=list)
     look: Look | None = None
+    labels: Tensor | None = None
+    batch_size: int = 128
+    device: str | None = None
 
     def look_around(self) -> None:
-        """Of texts, ask the models about a few as they are, for the accuracy and for examples."""
+        """Ask the models about a few inputs as they are, for the accuracy and, of texts, for examples."""
         if self.texts is not None:
             self.look = look_at(self.texts, self.models)
             self.notes += accuracy_lines(self.look)
+        elif self.labels is not None:
+            self.notes += accuracy_notes(
+                self.models,
+                self.inputs,
+                self.labels,
+                tokens=self.tokens,
+                batch_size=self.batch_size,
+                device=self.device,
+            )
 
 
-def make_task(options: Options, models: Mapping[str, Any]) -> Task:
-    """The task that the options describe, with models that are loaded."""
+def make_task(options: Options, models: Mapping[str, Any], *, labelled: bool = True) -> Task:
+    """The task that the options describe, with models that are loaded.
+
+    Arguments:
+        options: of the command.
+        models: by name.
+        labelled: whether labels are of use, for the accuracy.
+    """
     if options.limit is not None and options.limit < 1:
         raise UsageError(f"--limit {options.limit} must be at least 1")
-    inputs = None if is_texts(options.data) else load_inputs(options.data, options.split, options.limit)
+    given = (None, None) if is_texts(options.data) else load_labelled(options.data, options.split, options.limit)
+    inputs, labels = given
     if inputs is None or isinstance(inputs, TextDataset):
-        texts = read_texts(options, models, inputs)
+        texts = read_texts(options, models, inputs, labelled=labelled)
         way = texts.way
         return Task(unwrapped(models), texts.encoded, way.view, way.perturbation, texts, list(texts.notes))
     for name in _ONLY_TEXTS:
@@ -65,7 +89,24 @@ def make_task(options: Options, models: Mapping[str, Any]) -> Task:
             "--tokens is missing: say what a token is, for example --tokens patches:4, rows or coordinates"
         )
     plain = unwrapped(models)
-    return Task(plain, matching(inputs, plain.values()), options.tokens, options.perturbation or "gaussian-noise:std=1")
+    perturbation, notes = _perturbation(options, models)
+    task = Task(plain, matching(inputs, plain.values()), options.tokens, perturbation, notes=notes)
+    return replace(task, labels=labels if labelled else None, batch_size=options.batch_size, device=options.device)
+
+
+def _perturbation(options: Options, models: Mapping[str, Any]) -> tuple[Perturbation | str, list[str]]:
+    """What a token of an array becomes, and what to say about it."""
+    is_words = str(options.tokens).partition(":")[0] == "words"
+    spec = options.perturbation or ("deletion" if is_words else "gaussian-noise:std=1")
+    if spec.rstrip(":") != "uniform-token":
+        return spec, []
+    ids = vocabulary(models) if is_words else None
+    if ids is None:
+        raise UsageError(
+            f"--perturbation {spec} needs vocabulary=, the tokens to choose from: for example uniform-token:-1/1 for "
+            "bits, or uniform-token:1000 for token ids 0 to 999"
+        )
+    return any_word(ids)
 
 
 def page(task: Task, result: Measurement | Comparison, options: Options, specs: Mapping[str, str]) -> Page:
@@ -85,7 +126,7 @@ def page(task: Task, result: Measurement | Comparison, options: Options, specs: 
         inputs=options.data,
         examples=sections,
         settings=models,
-        notes=task.texts.notes if task.texts is not None else (),
+        notes=task.texts.notes if task.texts is not None else task.notes,
         columns=columns,
         data={"accuracy": {} if task.look is None else task.look.accuracies(), "examples": examples},
     )

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 import jostle.data
 from jostle import specs
@@ -20,9 +20,12 @@ from jostle.models.text_model import TextModel
 from jostle.perturbations import PERTURBATIONS, GaussianNoise, Perturbation, UniformToken
 from jostle.report.flips import Way, root_mean_square, taken
 from jostle.tokens import VIEWS, Embeddings, TextView, TokenView
+from jostle.tokens.sites import word_embedding
+from jostle.tokens.text import configured_padding, padding_id
 
 _MEASURED_FOR_SIZE = 64  # texts whose embeddings say how large a token is
 _RMS = re.compile(r"(\d+\.?\d*|\.\d+)rms\b")
+_LABEL = "label"  # the column of labels, unless another is named
 _DIFFERENT_SIZES = 1.5  # from this ratio on, noise of one std is not the same noise for two models
 
 
@@ -63,16 +66,19 @@ def unwrapped(models: Mapping[str, Any]) -> dict[str, Any]:
     return {name: model.network if isinstance(model, TextClassifier) else model for name, model in models.items()}
 
 
-def read_texts(options: Options, models: Mapping[str, Any], given: TextDataset | None = None) -> Texts:
+def read_texts(
+    options: Options, models: Mapping[str, Any], given: TextDataset | None = None, *, labelled: bool = True
+) -> Texts:
     """The texts that the options name, as these models read them.
 
     Arguments:
         options: of the command.
         models: by name.
         given: the texts, if they are there already.
+        labelled: whether labels are of use.
     """
     names = class_names(next(iter(models.values())))
-    dataset, notes = (given, []) if given is not None else _load(options, names)
+    dataset, notes = (given, []) if given is not None else _load(options, names, labelled=labelled)
     view = _view(options)
     _check_response(options, models)
     reader = _reader(options, models)
@@ -88,11 +94,11 @@ def read_texts(options: Options, models: Mapping[str, Any], given: TextDataset |
     way = Way(view, GaussianNoise(0.0), options.seed, options.batch_size, options.device, progress=not options.quiet)
     perturbation, said = _perturbation(options, view, models, encoded, way, reader)
     largest = int(kept.labels.max())
-    labelled = kept.classes > 1 and len(names) > 1 and largest < len(names)
+    has_labels = labelled and kept.classes > 1 and len(names) > 1 and largest < len(names)
     can_flip = all(model.has_head for model in models.values() if isinstance(model, TextClassifier))
     shown = names if any(not re.fullmatch(r"LABEL_\d+", name) for name in names) else ()
     jostled = replace(way, perturbation=perturbation)
-    return Texts(kept, encoded, rows, reader, jostled, labelled, can_flip, shown, [*notes, *said])
+    return Texts(kept, encoded, rows, reader, jostled, has_labels, can_flip, shown, [*notes, *said])
 
 
 def class_names(model: Any) -> tuple[str, ...]:
@@ -103,7 +109,7 @@ def class_names(model: Any) -> tuple[str, ...]:
     return tuple(f"LABEL_{number}" for number in range(count))
 
 
-def _load(options: Options, names: tuple[str, ...]) -> tuple[TextDataset, list[str]]:
+def _load(options: Options, names: tuple[str, ...], *, labelled: bool) -> tuple[TextDataset, list[str]]:
     if not options.data.startswith(PREFIX):
         if options.text or options.label:
             raise UsageError(f"--text and --label name columns of csv:FILE; {options.data} has its own")
@@ -112,13 +118,17 @@ def _load(options: Options, names: tuple[str, ...]) -> tuple[TextDataset, list[s
     file, named = read_spec(options.data)
     columns = _columns(options, named)
     notes: list[str] = []
+    if not labelled:
+        columns = {"label": None, **columns}
     try:
         dataset = load_options(file, options.split, columns, names)
     except UsageError as error:
         if "label" in columns:
             raise
         dataset = load_options(file, options.split, {**columns, "label": None})
-        notes = [f"no accuracy, because the labels cannot be used: {error}"]
+        is_absent = str(error).startswith("unknown column ") and f" {_LABEL!r};" in str(error)
+        said = f"no accuracy, because the labels cannot be used: {error}"
+        notes = [f"no column {_LABEL!r}: no accuracy (--label NAME)" if is_absent else said]
     meaning = [part for part in dataset.note.split("; ") if part.startswith("labels: ") or "left out" in part]
     return dataset.subset(options.limit), notes + meaning
 
@@ -214,8 +224,7 @@ def _perturbation(
             )
         return _in_units(spec, found, models, encoded, way)
     if spec == "uniform-token":
-        ids = _word_ids(reader)
-        return UniformToken(ids), [f"a token becomes any of the {len(ids):,} tokens of the vocabulary, alike"]
+        return any_word(_word_ids(reader))
     return specs.build(PERTURBATIONS, spec, "perturbation", Perturbation), []
 
 
@@ -251,3 +260,27 @@ def _word_ids(reader: TextReader) -> Tensor:
     added = {entry["id"] for entry in json.loads(reader.tokenizer.json).get("added_tokens", []) if entry.get("special")}
     ids = [number for number in range(reader.tokenizer.vocabulary) if number not in added]
     return torch.tensor([number for number in ids if reader.tokenizer.token_of(number) is not None])
+
+
+def any_word(ids: Tensor) -> tuple[Perturbation, list[str]]:
+    """The perturbation by one of these token ids, all alike, and what to say about it."""
+    return UniformToken(ids), [f"a token becomes any of the {len(ids):,} tokens of the vocabulary, alike"]
+
+
+def vocabulary(models: Mapping[str, Any]) -> Tensor | None:
+    """The token ids that all models know, without padding and, where a tokenizer tells, special tokens.
+
+    None if no model tells how many words it has.
+    """
+    tables = [word_embedding(network) for network in unwrapped(models).values()]
+    sizes = [table.num_embeddings for table in tables if isinstance(table, nn.Embedding)]
+    if not sizes:
+        return None
+    for name, model in models.items():
+        folder = getattr(model, "folder", None)
+        if folder is not None and (folder / "tokenizer.json").is_file():
+            words = _word_ids(reader_of(model, name=name))
+            return words[words < min(sizes)]
+    pads = {padding_id([network]) for network in unwrapped(models).values()}
+    pads |= {configured_padding(network) for network in unwrapped(models).values()}
+    return torch.tensor([number for number in range(min(sizes)) if number not in pads])

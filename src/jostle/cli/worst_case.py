@@ -3,7 +3,7 @@
 import json
 import sys
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -23,9 +23,12 @@ from jostle.cli.options import (
     TOKENIZER_HELP,
     WHAT,
     Options,
+    is_random,
+    random_weights,
 )
+from jostle.cli.outputs import check_outputs, say
 from jostle.errors import UsageError
-from jostle.files import check_writable, read_text
+from jostle.files import read_text
 
 if TYPE_CHECKING:
     from jostle.cli.task import Task
@@ -98,29 +101,57 @@ def worst_case(
       jostle worst-case --model hf:my-classifier --data csv:reviews.csv
         --text review --limit 5 --picture flip.svg
     """
-    for path in (options.output, options.picture):
-        if path is not None:
-            check_writable(path)
+    read = [("--model", model), ("--data", options.data), ("--weights", options.weights)]
+    read += [("--tokenizer", options.tokenizer), ("--words", None if options.words is None else str(options.words))]
+    check_outputs({"--output": options.output, "--picture": options.picture}, read)
     if options.picture is not None and options.picture.suffix.lower() not in _PICTURES:
         raise UsageError(f"--picture {options.picture} must end in {', '.join(_PICTURES)}")
     radii, positions = _radii(options.radius), _positions(options.positions)
+    _check_words(options.tokens)
+    _check_shown(options.shown, options.limit, "the first of --limit")
     table = None if options.words is None else _words(options.words)
     from jostle.cli.loading import load_model
     from jostle.cli.task import make_task
 
     loaded = load_model(model, options.weights, options.seed)
-    if model.startswith("zoo:") and options.weights is None:
-        print(f"jostle: {model} has random weights; give --weights for a trained network", file=sys.stderr)  # noqa: T201
-    task = make_task(_asked(options), {model: loaded})
+    warned = [random_weights(model)] if is_random(model) and options.weights is None else []
+    for warning in warned:
+        print(f"jostle: {warning}", file=sys.stderr)  # noqa: T201
+    task = make_task(_asked(options), {model: loaded}, labelled=False)
+    _check_shown(options.shown, _count(task.inputs, options.limit), f"those of --data {options.data}")
     found = _search(model, task, options, radii, positions)
+    found = replace(found, warnings=[*found.warnings, *warned])
     notes = [f"  note: {note}" for note in task.notes]
+    say(json.dumps(found.to_dict(), indent=1) if options.as_json else "\n".join([str(found), *notes]))
+    written = []
     if options.output is not None:
         found.save(options.output)
-        notes.append(f"  written to {options.output}")
+        written.append(f"  written to {options.output}")
     if options.picture is not None:
         table = _table(task.texts.reader.tokenizer) if task.texts is not None and table is None else table
-        notes.append(_draw(found, task.inputs, options.shown, table, options.picture))
-    print(json.dumps(found.to_dict(), indent=1) if options.as_json else "\n".join([str(found), *notes]))  # noqa: T201
+        written.append(_draw(found, task.inputs, options.shown, table, options.picture))
+    if written and not options.as_json:
+        say("\n".join(written))
+
+
+def _check_words(tokens: str | None) -> None:
+    if (tokens or "").partition(":")[0] == "words":
+        raise UsageError(
+            f"--tokens {tokens}: the search moves tokens of real numbers, words are none; use embeddings, which is the "
+            "default for texts"
+        )
+
+
+def _check_shown(shown: int | None, count: int, which: str) -> None:
+    if shown is not None and not 0 <= shown < max(count, 1):
+        raise UsageError(f"--shown {shown} is not an input: they are numbered 0 to {count - 1}, {which}")
+
+
+def _count(inputs: Any, limit: int) -> int:
+    """How many inputs there are, or at most if only a search will tell, as of a loader, whose length is of batches."""
+    if isinstance(inputs, dict):
+        return len(next(iter(inputs.values())))
+    return len(inputs) if hasattr(inputs, "__getitem__") else limit
 
 
 def _asked(options: WorstOptions) -> Options:

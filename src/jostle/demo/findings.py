@@ -1,6 +1,7 @@
 """What the sweep says, in sentences made from intervals and nothing else."""
 
 from jostle.estimates import Comparison
+from jostle.estimates.sweep_words import against, listed
 
 _REFERENCE = "ViT"
 
@@ -9,7 +10,7 @@ def headline(levels: dict[float, Comparison]) -> str:
     """One sentence: which networks are the least sensitive at the weakest and at the strongest noise."""
     weak, strong = min(levels), max(levels)
     first, last = (_least(levels[std]) for std in (weak, strong))
-    found = f"at std {weak:g} it is {_listed(first, 'or')}, at std {strong:g} it is {_listed(last, 'or')}."
+    found = f"at std {weak:g} it is {listed(first, 'or')}, at std {strong:g} it is {listed(last, 'or')}."
     if set(first) & set(last):
         return f"The least sensitive network: {found}"
     return f"Which network is the least sensitive depends on the strength of the noise: {found}"
@@ -31,10 +32,10 @@ def findings(levels: dict[float, Comparison]) -> list[str]:
 
 def _ranking(comparison: Comparison, std: float) -> str:
     order = sorted(comparison, key=lambda name: comparison[name].value)
-    listed = ", ".join(f"{name} {comparison[name].value:.3f}" for name in order)
+    ordered = ", ".join(f"{name} {comparison[name].value:.3f}" for name in order)
     least = _least(comparison)
-    verdict = f"{least[0]} is the least" if len(least) == 1 else f"{_listed(least)} cannot be told apart as the least"
-    return f"At noise of std {std:g}, from least to most sensitive: {listed}; {verdict}."
+    verdict = f"{least[0]} is the least" if len(least) == 1 else f"{listed(least)} cannot be told apart as the least"
+    return f"At noise of std {std:g}, from least to most sensitive: {ordered}; {verdict}."
 
 
 def _least(comparison: Comparison) -> list[str]:
@@ -45,14 +46,4 @@ def _least(comparison: Comparison) -> list[str]:
 
 def _against(levels: dict[float, Comparison], other: str) -> str:
     """At which noise levels the reference is less, equally or more sensitive than ``other``."""
-    stds: dict[str, list[str]] = {"more sensitive": [], "not told apart": [], "less sensitive": []}
-    for std, comparison in levels.items():
-        difference = comparison.difference(_REFERENCE, other)
-        word = "less sensitive" if difference.high < 0 else "more sensitive" if difference.low > 0 else "not told apart"
-        stds[word].append(f"{std:g}")
-    parts = [f"{word} at std {_listed(found)}" for word, found in stds.items() if found]
-    return f"{_REFERENCE} against {other}: {'; '.join(parts)}."
-
-
-def _listed(parts: list[str], joint: str = "and") -> str:
-    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} {joint} {parts[-1]}"
+    return against(_REFERENCE, other, {std: levels[std].difference(_REFERENCE, other) for std in levels})

@@ -6,13 +6,16 @@ from pathlib import Path
 from jostle.errors import UsageError
 from jostle.estimates.comparison import Comparison
 from jostle.estimates.measurement import Measurement
+from jostle.estimates.sweep_result import Sweep
 from jostle.files import read_text
 
-KINDS: dict[str, type[Measurement] | type[Comparison]] = {kind.kind: kind for kind in (Measurement, Comparison)}
+KINDS: dict[str, type[Measurement] | type[Comparison] | type[Sweep]] = {
+    kind.kind: kind for kind in (Measurement, Comparison, Sweep)
+}
 
 
-def load(path: str | Path) -> Measurement | Comparison:
-    """The measurement or comparison that ``save`` wrote to ``path``."""
+def load(path: str | Path) -> Measurement | Comparison | Sweep:
+    """The measurement, comparison or sweep that ``save`` wrote to ``path``."""
     text = read_text(path, "result")
     try:
         record = json.loads(text)

@@ -2,28 +2,21 @@
 
 import time
 import warnings
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any
 
 from jostle import progress as progress_bar
-from jostle import specs
-from jostle.errors import UsageError
 from jostle.estimates.comparison import Comparison, Difference
 from jostle.estimates.estimate import Estimate
 from jostle.estimates.measurement import Measurement
+from jostle.estimates.preparing import Choices, Model, prepared
 from jostle.estimates.run import Outcome, Run
-from jostle.estimates.settings import Settings, checked_average, checked_level, checked_target, checked_whole
-from jostle.perturbations import PERTURBATIONS, Perturbation
+from jostle.estimates.settings import Settings
+from jostle.perturbations import Perturbation
 from jostle.provenance import provenance
-from jostle.responses import RESPONSES, Response
-from jostle.sampling import PLANS, Evaluation, Grid, Plan, Until
-from jostle.tokens import VIEWS, Inputs, TextView, TokenFunction, TokenView
-from jostle.tokens.text import padding_id
-
-Model = Callable[..., Any]
-
-_FEW_TOKENS = 10_000
+from jostle.responses import Response
+from jostle.sampling import Evaluation, Plan
+from jostle.tokens import TokenView
 
 
 class JostleWarning(UserWarning):
@@ -39,24 +32,6 @@ class Interrupted(KeyboardInterrupt):
     def __init__(self, result: Measurement | Comparison) -> None:
         super().__init__("interrupted; .result holds what was known by then")
         self.result = result
-
-
-@dataclass(frozen=True)
-class _Choices:
-    """The arguments of ``measure`` and ``compare`` as given."""
-
-    tokens: TokenView | str
-    perturbation: Perturbation | str
-    response: Response | str
-    plan: Plan | str | None
-    target: str
-    average: str
-    mask: Any
-    level: float
-    seed: int
-    batch_size: int
-    device: str | None
-    progress: progress_bar.Progress
 
 
 def measure(
@@ -115,11 +90,9 @@ def measure(
         UsageError: one line on what cannot be used as given.
         Interrupted: on Ctrl-C once something is known; ``.result`` holds it.
     """
-    choices = _Choices(
-        tokens, perturbation, response, plan, target, average, mask, level, seed, batch_size, device, progress
-    )
+    choices = Choices(tokens, perturbation, response, plan, target, average, mask, level, seed, batch_size, device)
     try:
-        return _compared({name: model}, inputs, choices)[name]
+        return _compared({name: model}, inputs, choices, progress)[name]
     except Interrupted as interrupted:
         known = interrupted.result
         raise Interrupted(known[name] if isinstance(known, Comparison) else known) from None
@@ -155,49 +128,22 @@ def compare(
     >>> c.difference("parity", "majority").verdict
     'parity is more sensitive than majority'
     """
-    choices = _Choices(
-        tokens, perturbation, response, plan, target, average, mask, level, seed, batch_size, device, progress
-    )
-    return _compared(models, inputs, choices)
+    choices = Choices(tokens, perturbation, response, plan, target, average, mask, level, seed, batch_size, device)
+    return _compared(models, inputs, choices, progress)
 
 
-def _compared(models: Mapping[str, Model], inputs: Any, chosen: _Choices) -> Comparison:
-    if not isinstance(models, Mapping) or not models:
-        raise UsageError("models must be a mapping from names to models with at least one entry")
+def _compared(models: Mapping[str, Model], inputs: Any, chosen: Choices, progress: progress_bar.Progress) -> Comparison:
     started = time.perf_counter()
-    view = specs.build(VIEWS, chosen.tokens, "tokens", TokenView)
-    jostle = specs.build(PERTURBATIONS, chosen.perturbation, "perturbation", Perturbation)
-    change = specs.build(RESPONSES, chosen.response, "response", Response)
-    pad = padding_id(models.values()) if isinstance(view, TextView) else None
-    held = Inputs(inputs, view, chosen.mask, pad)
-    plan = _default_plan(held, jostle, change) if chosen.plan is None else specs.build(PLANS, chosen.plan, "plan", Plan)
-    if isinstance(plan, Grid) and jostle.is_deterministic:
-        plan = Grid(draws=1)
-    held.check_finite()
-    if not isinstance(view, TextView):  # of text, once the models are in eval mode: they may have to embed it
-        jostle.check(held.sample_token())
-    target = checked_target(chosen.target)
-    settings = Settings(
-        tokens=view.describe(),
-        perturbation=jostle.describe(),
-        response=change.describe(),
-        plan=plan.describe(),
-        target=target,
-        level=checked_level(chosen.level),
-        seed=checked_whole("seed", chosen.seed),
-        num_inputs=len(held),
-        num_tokens=held.num_tokens,
-        average=checked_average(chosen.average, plan, target),
-    )
-    functions = [TokenFunction(model, held, str(name), chosen.device) for name, model in models.items()]
-    batch_size = checked_whole("batch_size", chosen.batch_size, least=1)
-    evaluation = Evaluation(functions, jostle, change, settings.seed, batch_size)
-    report = progress_bar.reporter(chosen.progress, ", ".join(function.name for function in functions))
+    asked = prepared(models, inputs, chosen)
+    settings, functions = asked.settings, asked.evaluation.functions
+    report = progress_bar.reporter(progress, ", ".join(function.name for function in functions))
     try:
-        outcome = Run(evaluation, plan, settings.level, target, settings.seed, report, settings.average).go()
+        outcome = Run(
+            asked.evaluation, asked.plan, settings.level, settings.target, settings.seed, report, settings.average
+        ).go()
     finally:
         report.close()
-    result = _comparison(evaluation, settings, outcome, time.perf_counter() - started)
+    result = comparison_of(asked.evaluation, settings, outcome, time.perf_counter() - started)
     for warning in dict.fromkeys(text for m in result.measurements.values() for text in m.warnings):
         warnings.warn(warning, JostleWarning, stacklevel=3)
     if outcome.stopped == "interrupted":
@@ -205,13 +151,8 @@ def _compared(models: Mapping[str, Model], inputs: Any, chosen: _Choices) -> Com
     return result
 
 
-def _default_plan(inputs: Inputs, perturbation: Perturbation, response: Response) -> Plan:
-    if perturbation.is_deterministic and len(inputs) * inputs.num_tokens <= _FEW_TOKENS:
-        return Grid(draws=1)
-    return Until(half_width=0.01) if response.is_binary else Until(relative=0.05)
-
-
-def _comparison(evaluation: Evaluation, settings: Settings, outcome: Outcome, seconds: float) -> Comparison:
+def comparison_of(evaluation: Evaluation, settings: Settings, outcome: Outcome, seconds: float) -> Comparison:
+    """What a run found, with the name, passes and warnings of each model."""
     origin = provenance()
     measurements = {
         function.name: Measurement(

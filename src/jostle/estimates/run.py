@@ -45,6 +45,7 @@ class Run:
         seed: of the order and of the choice of triples.
         report: told about progress.
         average: ``macro``, inputs weigh the same, or ``micro``, tokens do.
+        pair_level: of the intervals of differences, which decide nothing; ``level`` unless given.
     """
 
     def __init__(
@@ -56,13 +57,15 @@ class Run:
         seed: int,
         report: Reporter,
         average: str = "macro",
+        pair_level: float | None = None,
     ) -> None:
         self.evaluation, self.plan, self.seed, self.report = evaluation, plan, seed, report
         self.level, self.target, self.average = level, target, average
         count = len(evaluation.functions)
         single, paired = (BINARY, TERNARY) if evaluation.response.is_binary else (REAL, REAL)
-        self.singles = [self._tally(single, decides_alone=count == 1) for _ in range(count)]
-        self.pairs = {pair: self._tally(paired, decides_alone=False) for pair in _pairs(count)}
+        self.singles = [self._tally(single, level, decides_alone=count == 1) for _ in range(count)]
+        of_pairs = level if pair_level is None else pair_level
+        self.pairs = {pair: self._tally(paired, of_pairs, decides_alone=False) for pair in _pairs(count)}
 
     def go(self) -> Outcome:
         """Run to the end, or to an interruption after which something is known."""
@@ -91,7 +94,7 @@ class Run:
         estimate = tally.estimate()
         return replace(estimate, profile=replace(estimate.profile, special=self.evaluation.inputs.special_share))
 
-    def _tally(self, support: Support, *, decides_alone: bool) -> Tally:
+    def _tally(self, support: Support, level: float, *, decides_alone: bool) -> Tally:
         inputs = self.evaluation.inputs
         if isinstance(self.plan, Until):
             return UntilTally(
@@ -99,15 +102,13 @@ class Run:
                 inputs.positions,
                 self.plan,
                 support,
-                self.level,
+                level,
                 self.target,
                 decides_alone,
                 self.average,
             )
         exact, draws = self.evaluation.perturbation.is_deterministic, self.plan.draws
-        return GridTally(
-            len(inputs), inputs.positions, draws, support, self.level, self.target, exact, average=self.average
-        )
+        return GridTally(len(inputs), inputs.positions, draws, support, level, self.target, exact, average=self.average)
 
     def _grid(self, plan: Grid) -> str:
         inputs, size, done = self.evaluation.inputs, self.evaluation.batch_size, 0
@@ -133,7 +134,7 @@ class Run:
             looked_at = [tally.candidate() for tally in tallies]
             intervals = [(tally.value, look.low, look.high) for tally, look in zip(tallies, looked_at, strict=True)]
             share = min(plan.share_done(*interval) for interval in intervals)
-            summary = "  ".join(f"{value:.4f} ± {(high - low) / 2:.4f}" for value, low, high in intervals)
+            summary = "  ".join(f"{value:.4f} [{low:.4f}, {high:.4f}]" for value, low, high in intervals)
             self.report(State(share, self.evaluation.passes, summary))
             may_stop = all(tally.may_stop for tally in tallies)
             if may_stop and all(plan.is_met(*interval) for interval in intervals):

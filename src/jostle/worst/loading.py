@@ -5,13 +5,13 @@ from pathlib import Path
 from typing import Any
 
 from jostle import estimates
-from jostle.estimates import Comparison, Measurement
+from jostle.estimates import Comparison, Measurement, Sweep
 from jostle.files import read_text
 from jostle.worst.result import WorstCase
 
 
-def load(path: str | Path) -> Measurement | Comparison | WorstCase:
-    """The measurement, comparison or worst case that ``save`` wrote to ``path``; the file says which.
+def load(path: str | Path) -> Measurement | Comparison | Sweep | WorstCase:
+    """The measurement, comparison, sweep or worst case that ``save`` wrote to ``path``; the file says which.
 
     A file that is none of these, is cut off or was edited is one clear line.
     """

@@ -7,7 +7,7 @@ from jostle.specs import written
 if TYPE_CHECKING:
     from jostle.worst.result import AtRadius, WorstCase
 
-_COLUMNS = ("mean", "max of draws", "largest found")
+_COLUMNS = ("mean of draws", "max of draws", "largest found")
 
 
 def lines(w: "WorstCase") -> list[str]:
@@ -36,9 +36,9 @@ def _title(w: "WorstCase") -> str:
 
 
 def _table(rows: "list[AtRadius]", level: float) -> list[str]:
-    head = f"  {'radius':>8}{_COLUMNS[0]:>12}{_COLUMNS[1]:>15}{_COLUMNS[2]:>16}   {level:.0%} interval over inputs"
+    head = f"  {'radius':>8}{_COLUMNS[0]:>15}{_COLUMNS[1]:>15}{_COLUMNS[2]:>16}   {level:.0%} interval over inputs"
     body = [
-        f"  {written(row.radius):>8}{row.mean.value:>12.4g}{row.max_of_draws.value:>15.4g}"
+        f"  {written(row.radius):>8}{row.mean.value:>15.4g}{row.max_of_draws.value:>15.4g}"
         f"{row.largest.value:>16.4g}   [{row.largest.low:.4g}, {row.largest.high:.4g}]"
         for row in rows
     ]
