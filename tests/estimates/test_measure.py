@@ -209,11 +209,11 @@ def test_a_saved_result_is_read_back_whole(tmp_path):
         assert json.loads((tmp_path / "m.json").read_text())["value"] == m.value
 
 
-def test_progress_is_told_estimate_half_width_and_passes():
+def test_progress_is_told_estimate_interval_and_passes():
     states = []
     m = measure(plan=jostle.Until(half_width=0.03), progress=states.append)
     assert states[-1].passes == m.passes
-    assert f"{m.value:.4f} ± " in states[-1].summary
+    assert f"{m.value:.4f} [{m.low:.4f}, {m.high:.4f}]" in states[-1].summary
     assert [state.passes for state in states] == sorted(state.passes for state in states)
     assert states[-1].share == 1.0
 

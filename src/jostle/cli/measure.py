@@ -84,7 +84,7 @@ def _run(specs: dict[str, str], weights: dict[str, str], options: Options) -> No
         raise UsageError(
             f"--examples {options.examples} must be at least 0 and --example-draws {options.example_draws} at least 1"
         )
-    plan = _plan(options)  # wrong numbers are said before anything is loaded
+    plan = plan_of(options)  # wrong numbers are said before anything is loaded
     from jostle.cli.loading import load_model
     from jostle.cli.task import make_task
     from jostle.estimates import Comparison, Interrupted, JostleWarning, Measurement
@@ -108,12 +108,12 @@ def _run(specs: dict[str, str], weights: dict[str, str], options: Options) -> No
                 perturbation=task.perturbation,
                 plan=plan,
                 progress=not options.quiet,
-                **_choices(options),
+                **choices_of(options),
             )
         except Interrupted as interrupted:
             result, code = interrupted.result, 130
     if isinstance(result, Comparison):
-        result = _with_warnings(result, {name: random_weights(name) for name in random})
+        result = with_warnings(result, {name: random_weights(name) for name in random})
         result = result if len(result) > 1 else result[result.names[0]]
     _show(result, task.notes, options)
     if options.report is not None:  # after an interruption without examples, which would take time
@@ -122,7 +122,7 @@ def _run(specs: dict[str, str], weights: dict[str, str], options: Options) -> No
         sys.exit(code)
 
 
-def _plan(options: Options) -> str | None:
+def plan_of(options: Options) -> str | None:
     """The plan that was asked for; None for that of ``jostle.measure``, which knows what needs no sampling."""
     rules = {"half-width": options.half_width, "relative": options.relative, "draws": options.draws}
     given = [f"--{name}" for name, value in rules.items() if value is not None]
@@ -144,7 +144,8 @@ def _plan(options: Options) -> str | None:
     return f"until:{rule},max_passes={most}"
 
 
-def _choices(options: Options) -> dict[str, Any]:
+def choices_of(options: Options) -> dict[str, Any]:
+    """The options that ``jostle.measure`` takes under the same names."""
     names = ("response", "target", "average", "level", "seed", "batch_size", "device")
     return {name: getattr(options, name) for name in names}
 
@@ -171,7 +172,7 @@ def _show(result: Any, notes: list[str], options: Options) -> None:
             say(f"  written to {options.output}")
 
 
-def _with_warnings(result: "Comparison", said: dict[str, str]) -> "Comparison":
+def with_warnings(result: "Comparison", said: dict[str, str]) -> "Comparison":
     """The same with one more warning for some of the models."""
     measured = {
         name: replace(m, warnings=[*m.warnings, said[name]] if name in said else m.warnings)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from jostle.cli.measure import _choices, _plan, _with_warnings
+from jostle.cli.measure import choices_of, plan_of, with_warnings
 from jostle.cli.options import MODEL_HELP, OUTPUT, WHAT, Options, is_random, random_weights
 from jostle.cli.outputs import check_outputs, say
 from jostle.errors import UsageError
@@ -74,7 +74,7 @@ def sweep(
         raise UsageError(f"--plot {options.plot} must end in {', '.join(_PICTURES)}; its ending decides the format")
     check_outputs({"--output": options.output, "--plot": options.plot}, read)
     strengths, in_units = _strengths(options.stds)
-    plan = _plan(options)  # wrong numbers are said before anything is loaded
+    plan = plan_of(options)  # wrong numbers are said before anything is loaded
     from jostle.cli.loading import load_model
 
     models = {name: load_model(spec, files.get(name), options.seed) for name, spec in specs.items()}
@@ -83,7 +83,7 @@ def sweep(
         print(f"jostle: {warning}", file=sys.stderr)  # noqa: T201
     task, strengths = _task(models, options, strengths, in_units)
     result, code = _swept(task, options, strengths, plan)
-    result = replace(result, at={strength: _with_warnings(found, said) for strength, found in result.at.items()})
+    result = replace(result, at={strength: with_warnings(found, said) for strength, found in result.at.items()})
     _show(result, task.notes, options)
     if code:
         sys.exit(code)
@@ -127,7 +127,7 @@ def _swept(task: "Task", options: SweepOptions, strengths: list[float], plan: st
                 perturbation=options.perturbation or "gaussian-noise",
                 plan=plan,
                 progress=not options.quiet,
-                **_choices(options),
+                **choices_of(options),
             )
         except InterruptedSweep as interrupted:
             return interrupted.result, 130
