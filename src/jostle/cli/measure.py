@@ -77,23 +77,17 @@ def compare(
 
 
 def _run(specs: dict[str, str], weights: dict[str, str], options: Options) -> None:
-    read = [("--data", options.data), ("--tokenizer", options.tokenizer)]
-    read += [("--model", spec) for spec in specs.values()] + [("--weights", file) for file in weights.values()]
-    check_outputs({"--output": options.output, "--report": options.report}, read)
+    check_outputs({"--output": options.output, "--report": options.report}, files_read(specs, weights, options))
     if options.examples < 0 or options.example_draws < 1:
         raise UsageError(
             f"--examples {options.examples} must be at least 0 and --example-draws {options.example_draws} at least 1"
         )
     plan = plan_of(options)  # wrong numbers are said before anything is loaded
-    from jostle.cli.loading import load_model
     from jostle.cli.task import make_task
     from jostle.estimates import Comparison, Interrupted, JostleWarning, Measurement
     from jostle.estimates import compare as compare_models
 
-    models = {name: load_model(spec, weights.get(name), options.seed) for name, spec in specs.items()}
-    random = [name for name, spec in specs.items() if is_random(spec) and name not in weights]
-    for name in random:
-        print(f"jostle: {random_weights(name)}", file=sys.stderr)  # noqa: T201
+    models, said = loaded(specs, weights, options)
     task = make_task(options, models)
     result: Measurement | Comparison
     code = 0
@@ -113,13 +107,30 @@ def _run(specs: dict[str, str], weights: dict[str, str], options: Options) -> No
         except Interrupted as interrupted:
             result, code = interrupted.result, 130
     if isinstance(result, Comparison):
-        result = with_warnings(result, {name: random_weights(name) for name in random})
+        result = with_warnings(result, said)
         result = result if len(result) > 1 else result[result.names[0]]
     _show(result, task.notes, options)
     if options.report is not None:  # after an interruption without examples, which would take time
         _write_page(task, result, replace(options, examples=0) if code else options, specs)
     if code:
         sys.exit(code)
+
+
+def files_read(specs: dict[str, str], weights: dict[str, str], options: Options) -> list[tuple[str, str | None]]:
+    """All files that a measurement reads, by option: no output may replace them."""
+    of_models = [("--model", spec) for spec in specs.values()] + [("--weights", file) for file in weights.values()]
+    return [("--data", options.data), ("--tokenizer", options.tokenizer), *of_models]
+
+
+def loaded(specs: dict[str, str], weights: dict[str, str], options: Options) -> tuple[dict[str, Any], dict[str, str]]:
+    """The models by name, and a warning for each whose weights are random, which is also printed at once."""
+    from jostle.cli.loading import load_model
+
+    models = {name: load_model(spec, weights.get(name), options.seed) for name, spec in specs.items()}
+    said = {name: random_weights(name) for name, spec in specs.items() if is_random(spec) and name not in weights}
+    for warning in said.values():
+        print(f"jostle: {warning}", file=sys.stderr)  # noqa: T201
+    return models, said
 
 
 def plan_of(options: Options) -> str | None:

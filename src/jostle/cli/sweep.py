@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from jostle.cli.measure import choices_of, plan_of, with_warnings
-from jostle.cli.options import MODEL_HELP, OUTPUT, WHAT, Options, is_random, random_weights
+from jostle.cli.measure import choices_of, files_read, loaded, plan_of, with_warnings
+from jostle.cli.options import MODEL_HELP, OUTPUT, WHAT, Options
 from jostle.cli.outputs import check_outputs, say
 from jostle.errors import UsageError
 
@@ -68,19 +68,12 @@ def sweep(
     """
     specs = _models(model)
     files = _weights(weights or [], specs)
-    read = [("--data", options.data), ("--tokenizer", options.tokenizer)]
-    read += [("--model", spec) for spec in specs.values()] + [("--weights", file) for file in files.values()]
     if options.plot is not None and options.plot.suffix.lower() not in _PICTURES:
         raise UsageError(f"--plot {options.plot} must end in {', '.join(_PICTURES)}; its ending decides the format")
-    check_outputs({"--output": options.output, "--plot": options.plot}, read)
+    check_outputs({"--output": options.output, "--plot": options.plot}, files_read(specs, files, options))
     strengths, in_units = _strengths(options.stds)
     plan = plan_of(options)  # wrong numbers are said before anything is loaded
-    from jostle.cli.loading import load_model
-
-    models = {name: load_model(spec, files.get(name), options.seed) for name, spec in specs.items()}
-    said = {name: random_weights(name) for name, spec in specs.items() if is_random(spec) and name not in files}
-    for warning in said.values():
-        print(f"jostle: {warning}", file=sys.stderr)  # noqa: T201
+    models, said = loaded(specs, files, options)
     task, strengths = _task(models, options, strengths, in_units)
     result, code = _swept(task, options, strengths, plan)
     result = replace(result, at={strength: with_warnings(found, said) for strength, found in result.at.items()})
