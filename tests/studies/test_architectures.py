@@ -67,10 +67,21 @@ def test_a_network_that_is_never_moved_grows_by_nothing_that_can_be_told():
     assert studies.get(NAME).figures(records)
 
 
-def test_a_network_short_of_accuracy_makes_the_claims_undecided():
-    found = findings(made_up({SOFTMAX: 0.05}, short=["vision-ssm/seed=2"]))
-    said = [finding for finding in found.values() if not finding.is_beyond]
-    assert {finding.verdict for finding in said} == {Verdict.UNDECIDED}
+def test_what_a_network_short_of_accuracy_is_compared_with_is_undecided():
+    found = findings(made_up({SOFTMAX: 0.05}, short=["vision-ssm/seed=2", f"{without_norms(UNIFORM)}/seed=0"]))
+    short = [finding for statement, finding in found.items() if "vision-ssm" in statement or "uniform" in statement]
+    assert found[f"sensitivity of {SOFTMAX} - of vision-ssm"].verdict == Verdict.UNDECIDED
+    assert "vision-ssm/seed=2 did not reach 99%" in found[f"sensitivity of {SOFTMAX} - of vision-ssm"].reason
+    assert all(finding.verdict == Verdict.UNDECIDED for finding in short if "no norms" in finding.statement)
+    assert found[f"sensitivity of {SOFTMAX} - of {UNIFORM}"].verdict == Verdict.AGREES
+    assert found["every network has 99% of its training images right"].value == 2
+
+
+def test_networks_that_are_alike_are_found_to_be():
+    found = findings(made_up({SOFTMAX: 0.01, UNIFORM: 0.01}))
+    assert found[f"sensitivity of {SOFTMAX} - of {UNIFORM}, in size"].verdict == Verdict.AGREES
+    found = findings(made_up({UNIFORM: 0.2}))
+    assert found[f"sensitivity of {SOFTMAX} - of {UNIFORM}, in size"].verdict == Verdict.DISAGREES
 
 
 @pytest.mark.parametrize("scale", ["smoke", "small", "paper"])
