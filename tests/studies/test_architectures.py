@@ -74,7 +74,7 @@ def test_what_a_network_short_of_accuracy_is_compared_with_is_undecided():
     assert "vision-ssm/seed=2 did not reach 99%" in found[f"sensitivity of {SOFTMAX} - of vision-ssm"].reason
     assert all(finding.verdict == Verdict.UNDECIDED for finding in short if "no norms" in finding.statement)
     assert found[f"sensitivity of {SOFTMAX} - of {UNIFORM}"].verdict == Verdict.AGREES
-    assert found["every network has 99% of its training images right"].value == 2
+    assert found["every network has 99% of its training inputs right"].value == 2
 
 
 def test_networks_that_are_alike_are_found_to_be():

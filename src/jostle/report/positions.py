@@ -94,7 +94,7 @@ def _group(m: Measurement, start: int, stop: int) -> _Group:
     Flips are independent draws given the inputs, so those of several positions are counted together, and the interval
     is the one that a single position would have: a confidence sequence where sampling stopped by what it saw, else
     Clopper and Pearson's. Of other changes only intervals by position are known. Their mean, weighted by trials, is
-    wider than it need be, and holds however the positions depend on one another.
+    wider than it need be; where means are about normal it holds however the positions depend on one another.
     """
     profile = m.profile
     counts = profile.counts[start:stop]

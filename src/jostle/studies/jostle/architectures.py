@@ -7,18 +7,19 @@ from jostle.figures import dots
 from jostle.studies.catalogue import register
 from jostle.studies.evidence import paired
 from jostle.studies.records import Records
-from jostle.studies.study import Cell, Drawing
+from jostle.studies.study import Drawing
 from jostle.studies.trained import (
     Training,
     TrainingStudy,
     against_variance,
     at_end,
+    at_matched_accuracy,
     at_variances,
     final_value,
     mean_and_range,
     network,
 )
-from jostle.studies.verdict import Expectation, beyond, doubted, holds_for_all, is_above, is_less, within
+from jostle.studies.verdict import Expectation, beyond, is_above, is_less, within
 
 SOFTMAX, UNIFORM, MIXER = "softmax attention", "uniform attention", "mlp-mixer"
 TOKENWISE = (SOFTMAX, UNIFORM, MIXER)  # with norms and without
@@ -26,7 +27,6 @@ OTHER_MIXING = (UNIFORM, MIXER, "vision-ssm")
 WITHOUT_TOKENS = ("convmixer", "cnn", "mlp")
 LEAST, MOST = "variance 1", "variance 15"
 ALIKE = 0.01  # a difference of sensitivities that does not matter
-ACCURATE = 0.99  # share of the training images that networks must have right to be compared
 _STD = 5**0.5
 
 
@@ -108,7 +108,8 @@ class Architectures(TrainingStudy):
         normed = [_less(records, name, without_norms(name)) for name in TOKENWISE]
         others = [_less(records, name, other) for name in TOKENWISE for other in WITHOUT_TOKENS]
         close = [_close(records, SOFTMAX, other) for other in (*OTHER_MIXING, "relu attention")]
-        return [*claimed, *map(beyond, [*close, *normed, *_growth(records), *others, _learnt(records)])]
+        further = [*close, *normed, *_growth(records), *others, *at_matched_accuracy(records, [])]
+        return [*claimed, *map(beyond, further)]
 
 
 def _less(records: Records[Training], first: str, second: str) -> Expectation:
@@ -123,19 +124,8 @@ def _close(records: Records[Training], first: str, second: str) -> Expectation:
 
 
 def _matched(records: Records[Training], asked: Expectation, *names: str) -> Expectation:
-    """The same, undecided where a network is short of the training accuracy at which they are compared."""
-    short = [cell.key for cell in records.cells if cell.values["network"] in names and not _has_learnt(records, cell)]
-    reason = f"{', '.join(short)} did not reach {ACCURATE:.0%} training accuracy"
-    return doubted(asked, reason) if short else asked
-
-
-def _has_learnt(records: Records[Training], cell: Cell) -> bool:
-    return bool(records[cell.key]["train_accuracy"] >= ACCURATE)
-
-
-def _learnt(records: Records[Training]) -> Expectation:
-    short = sum(not _has_learnt(records, cell) for cell in records.cells)
-    return holds_for_all(f"every network has {ACCURATE:.0%} of its training images right", short, len(records))
+    """The same, undecided where one of these networks is short of the training accuracy at which they are compared."""
+    return at_matched_accuracy(records, [asked], networks=names)[0]
 
 
 def _growth(records: Records[Training]) -> list[Expectation]:

@@ -9,7 +9,6 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from jostle import hardness
-from jostle.figures import Series, curves
 from jostle.hardness import CONVERGED, Design
 from jostle.hardness.observing import drawn
 from jostle.hardness.tasks import derived
@@ -21,7 +20,6 @@ from jostle.studies.p2402_09963 import runs
 from jostle.studies.p2402_09963.regression import height, slope
 from jostle.studies.records import Records
 from jostle.studies.study import Cell, Context, Drawing, Study
-from jostle.studies.trained import mean_and_range
 from jostle.studies.verdict import Expectation, beyond, holds_for_all, is_above
 
 THEIRS = "transformer"  # the paper's network
@@ -219,15 +217,5 @@ def _ratios(records: Records[Choices], network: str, other: str, field: str) -> 
 
 
 def _over_lengths(records: Records[Choices], points: Callable[[str], Points], label: str) -> Figure:
-    series = []
-    for network in records.settings.networks:
-        by_length: dict[float, list[float]] = {}
-        for n, value in points(network):
-            by_length.setdefault(n, []).append(value)
-        lengths = sorted(by_length)
-        if lengths:
-            series.append(mean_and_range(network, lengths, [by_length[n] for n in lengths]))
-    is_there = bool(series)
-    return curves(
-        series or [Series("no run converged", [], [])], x_label="number of bits n", y_label=label, log_y=is_there
-    )
+    lines = {network: points(network) for network in records.settings.networks}
+    return runs.over_lengths(lines, label, log_y=True)

@@ -4,9 +4,6 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from matplotlib.figure import Figure
-
-from jostle.figures import Series, curves
 from jostle.hardness import TARGETS
 from jostle.results import Record
 from jostle.studies.catalogue import register
@@ -15,7 +12,6 @@ from jostle.studies.p2402_09963 import runs
 from jostle.studies.p2402_09963.regression import size, slope, times
 from jostle.studies.records import Records
 from jostle.studies.study import Cell, Context, Drawing, Study
-from jostle.studies.trained import mean_and_range
 from jostle.studies.verdict import Expectation, beyond, is_above, within
 
 SENSITIVE = "parity"
@@ -84,7 +80,9 @@ class Figure1(Study[Choices]):
         return [
             Drawing(
                 field.replace("_", "-"),
-                _over_lengths(records, field, label),
+                runs.over_lengths(
+                    {target: _points(records, target, field) for target in records.settings.targets}, label
+                ),
                 f"{what} against the number of bits, the mean and the range over seeds. {runs.left_out(records)}",
                 f"Curves of {label} over the number of bits, one for each function.",
             )
@@ -104,7 +102,7 @@ class Figure1(Study[Choices]):
 
 
 def _slope(records: Records[Choices], target: str, field: str) -> Measured:
-    return slope([(float(n), record[field]) for n, record in runs.converged(records, target)])
+    return slope(_points(records, target, field))
 
 
 def _printed(records: Records[Choices]) -> list[Expectation]:
@@ -133,13 +131,6 @@ def _further(records: Records[Choices]) -> list[Expectation]:
     ]
 
 
-def _over_lengths(records: Records[Choices], field: str, label: str) -> Figure:
-    series = []
-    for target in records.settings.targets:
-        by_length: dict[int, list[float]] = {}
-        for n, record in runs.converged(records, target):
-            by_length.setdefault(n, []).append(record[field])
-        lengths = sorted(by_length)
-        if lengths:
-            series.append(mean_and_range(target, [float(n) for n in lengths], [by_length[n] for n in lengths]))
-    return curves(series or [Series("no run converged", [], [])], x_label="number of bits n", y_label=label)
+def _points(records: Records[Choices], target: str, field: str) -> list[tuple[float, float]]:
+    """Number of bits and a field of the runs that count."""
+    return [(float(n), record[field]) for n, record in runs.converged(records, target)]

@@ -1,12 +1,15 @@
 """What the studies of paper 2 share: networks trained on one function of n bits, measured, and filtered by one rule."""
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from matplotlib.figure import Figure
+
 from jostle import hardness
 from jostle.errors import UsageError
+from jostle.figures import Series, curves
 from jostle.hardness import CONVERGED, Design, Plan
 from jostle.hardness.tasks import derived
 from jostle.progress import State
@@ -14,6 +17,7 @@ from jostle.results import Record
 from jostle.studies.records import Records
 from jostle.studies.settings import Settings
 from jostle.studies.study import Context
+from jostle.studies.trained import mean_and_range
 from jostle.studies.verdict import Expectation, beyond, holds_for_all
 
 TRAINED = 0.85  # share of a cell's time
@@ -121,6 +125,28 @@ def left_out(records: Records[AnySettings]) -> str:
     missing = [cell.key for cell, record in records if not record["has_converged"]]
     said = f"{len(missing)} of {len(records)} runs did not converge and are left out"
     return f"{said}: {', '.join(missing)}." if missing else f"All {len(records)} runs converged."
+
+
+def over_lengths(
+    lines: Mapping[str, Sequence[tuple[float, float]]], label: str, *, log_x: bool = False, log_y: bool = False
+) -> Figure:
+    """Curves over the number of bits with the mean and the range of the runs of each length.
+
+    Arguments:
+        lines: number of bits and value of each run that counts, by the name of its line; empty ones are left out.
+        label: of the values.
+        log_x, log_y: logarithmic axes, if there is anything to show.
+    """
+    series = []
+    for name, points in lines.items():
+        by_length: dict[float, list[float]] = {}
+        for n, value in points:
+            by_length.setdefault(float(n), []).append(value)
+        if lengths := sorted(by_length):
+            series.append(mean_and_range(name, lengths, [by_length[n] for n in lengths]))
+    if not series:
+        return curves([Series("no run converged", [], [])], x_label="number of bits n", y_label=label)
+    return curves(series, x_label="number of bits n", y_label=label, log_x=log_x, log_y=log_y)
 
 
 def within(report: Callable[[State], None], start: float, end: float) -> Callable[[State], None]:

@@ -3,10 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from matplotlib.figure import Figure
-
 from jostle import hardness
-from jostle.figures import Series, curves
 from jostle.hardness import Design, Plan
 from jostle.hardness.scratchpad import ACCURATE, observe_scratchpad, train_scratchpad
 from jostle.hardness.tasks import derived
@@ -18,7 +15,6 @@ from jostle.studies.p2402_09963.regression import slope, times
 from jostle.studies.records import Records
 from jostle.studies.settings import Settings
 from jostle.studies.study import Cell, Context, Drawing, Study
-from jostle.studies.trained import mean_and_range
 from jostle.studies.verdict import Expectation, beyond, holds_for_all, is_above
 
 WITH, WITHOUT = "scratchpad", "no-scratchpad"
@@ -133,7 +129,9 @@ class Scratchpad(Study[Choices]):
         return [
             Drawing(
                 stem,
-                _over_lengths(records, lines, label),
+                runs.over_lengths(
+                    {name: _points(records, kind, field) for name, kind, field in lines}, label, log_x=True
+                ),
                 f"{label.capitalize()} against the number of bits of networks that compute PARITY with dim "
                 f"{records.settings.dim}, the mean and the range over seeds. {runs.left_out(records)}",
                 f"Curves of {label} over the number of bits, with a scratchpad and without.",
@@ -214,16 +212,9 @@ def _without(n: int, seed: int, settings: Choices, context: Context) -> Record:
 
 
 def _slope(records: Records[Choices], kind: str, field: str) -> Measured:
-    return slope([(float(n), record[field]) for n, record in converged(records, kind)])
+    return slope(_points(records, kind, field))
 
 
-def _over_lengths(records: Records[Choices], lines: Sequence[tuple[str, str, str]], label: str) -> Figure:
-    series = []
-    for name, kind, field in lines:
-        by_length: dict[int, list[float]] = {}
-        for n, record in converged(records, kind):
-            by_length.setdefault(n, []).append(record[field])
-        if lengths := sorted(by_length):
-            series.append(mean_and_range(name, [float(n) for n in lengths], [by_length[n] for n in lengths]))
-    nothing = [Series("no run converged", [], [])]
-    return curves(series or nothing, x_label="number of bits n", y_label=label, log_x=bool(series))
+def _points(records: Records[Choices], kind: str, field: str) -> list[tuple[float, float]]:
+    """Number of bits and a field of the runs that count."""
+    return [(float(n), record[field]) for n, record in converged(records, kind)]
