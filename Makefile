@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: demo test test-slow check format benchmark readme scoreboard clean help
+.PHONY: demo test test-slow check format benchmark readme scoreboard redraw clean help
 
 help:                 ## what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 18
@@ -40,6 +40,9 @@ readme: $(VENV)/.demo  ## run the demo and write its figure, records and table i
 
 scoreboard: $(VENV)/.demo  ## write the verdicts of docs/results/studies into README.md and docs/reproducing.md
 	$(BIN)/python tools/scoreboard.py
+
+redraw: $(VENV)/.demo  ## judge and draw the studies of docs/results again from their records
+	$(BIN)/python tools/redraw.py
 
 clean:                ## remove the environment and caches, not results
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -1,7 +1,7 @@
 """What the one-word updates of feature maps save, against computing the map again; ratios of CPU times in one run.
 
 A step of the ascent is a value and its gradient for each start. The plain way puts the changed word into the input and
-computes all of attention; both give the same numbers (tests/features). Memory is counted, not timed.
+computes all of attention; both give the same numbers (tests/papers/features). Memory is counted, not timed.
 """
 
 import statistics
@@ -12,7 +12,14 @@ import pytest
 import torch
 
 from benchmarks.records import record
-from jostle.features import DeepRandomFeatures, DrawnFeatures, OneWord, RandomAttention, Recomputed, shared_mean_words
+from jostle_papers.p2402_02969.features import (
+    DeepRandomFeatures,
+    DrawnFeatures,
+    OneWord,
+    RandomAttention,
+    Recomputed,
+    shared_mean_words,
+)
 
 STARTS, ROUNDS = 8, 7
 SIZES = [(40, 192), (160, 192), (120, 768)]

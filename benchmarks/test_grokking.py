@@ -1,4 +1,4 @@
-"""Epochs of networks that learn modular addition: several at once by ``jostle.grokking`` against a plain loop.
+"""Epochs of networks that learn modular addition: several at once against a plain loop.
 
 The plain loop is what a paper's script has: the network as a module, all three positions through attention and neurons,
 ``cross_entropy``, ``torch.optim.AdamW``, the full batch, and no loader. Both train the same network from the same
@@ -15,11 +15,11 @@ import torch
 from torch.nn import functional
 
 from benchmarks.records import record
-from jostle.grokking import DESIGNS, Addition, initial_network, split
-from jostle.grokking.gradients import loss_and_gradient
-from jostle.grokking.layout import Layout
-from jostle.grokking.passes import Pairs
-from jostle.training.stacked_adamw import StackedAdamW
+from jostle_papers.p2403_06925.grokking import DESIGNS, Addition, initial_network, split
+from jostle_papers.p2403_06925.grokking.gradients import loss_and_gradient
+from jostle_papers.p2403_06925.grokking.layout import Layout
+from jostle_papers.p2403_06925.grokking.passes import Pairs
+from jostle_papers.stacked.adamw import StackedAdamW
 
 TASK, SEEDS, ROUNDS = Addition(modulus=113), (42, 43, 44), 7
 

@@ -1,4 +1,4 @@
-"""A step of training on 40 bits: the transformer as ``jostle.parity`` evaluates it against the plain encoder.
+"""A step of training on 40 bits: the transformer as sparse parity trains it against the plain encoder.
 
 The plain encoder is that of ``jostle.boolean.networks``, which already leaves out the last block at all tokens but the
 one that is read. Both have the same weights and the same losses. Printed as training examples a second of CPU time and
@@ -15,7 +15,7 @@ from torch.nn import functional
 
 from benchmarks.records import record
 from jostle.boolean.networks.transformer import Transformer
-from jostle.parity import BitTransformer, SparseParity
+from jostle_papers.p2403_06925.parity import BitTransformer, SparseParity
 
 BATCH, ROUNDS, STEPS = 250, 7, 3
 

@@ -20,7 +20,7 @@ import jostle
 from benchmarks.records import record
 from benchmarks.test_text import question_lengths
 from jostle.models.text_causal import CausalTextModel
-from jostle.sampling.resuming import Resuming
+from jostle.sampling.prefixes import Resuming
 
 TEXTS, LENGTH, DRAWS, ROUNDS = 16, 24, 3, 3
 MEASURED = 64

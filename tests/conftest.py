@@ -5,7 +5,7 @@ import socket
 import pytest
 import torch
 
-from jostle.randomness import Stream
+from jostle.base.randomness import Stream
 
 
 @pytest.fixture(autouse=True)

@@ -8,10 +8,11 @@ import pytest
 import torch
 
 import jostle
-from jostle import data, models, specs
+from jostle import data, models
+from jostle.base import specs
+from jostle.base.registry import Registry
 from jostle.data.places import locate, places
 from jostle.perturbations import PERTURBATIONS
-from jostle.registry import Registry
 from jostle.responses import RESPONSES
 from jostle.sampling import PLANS
 from jostle.tokens import VIEWS

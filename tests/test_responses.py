@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from jostle import responses
-from jostle.errors import UsageError
+from jostle.base.errors import UsageError
 from jostle.responses import RESPONSES, Flip, Margin
 
 A = torch.tensor([[1.0, 3.0, 2.0], [0.0, -1.0, -2.0]], dtype=torch.float64)

@@ -8,12 +8,12 @@ import json
 import re
 from pathlib import Path
 
-from jostle.demo import FULL, Demo, page
-from jostle.demo.findings import findings, headline
-from jostle.demo.page import noise_series, sweep
+from jostle.base.files import write_text
+from jostle.base.store import Store
 from jostle.figures import curves, save
-from jostle.files import write_text
-from jostle.results import Store
+from jostle_papers.own.demo import FULL, Demo, page
+from jostle_papers.own.demo.findings import findings, headline
+from jostle_papers.own.demo.page import noise_series, sweep
 
 ROOT = Path(__file__).resolve().parent.parent
 RECORDS = ROOT / "docs" / "results" / "demo.jsonl"

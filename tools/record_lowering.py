@@ -18,10 +18,10 @@ from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
 import jostle
-from jostle.files import replacing, write_text
+from jostle.base.files import replacing, write_text
+from jostle.base.provenance import provenance
+from jostle.base.store import Store
 from jostle.intervals.fixed import student
-from jostle.provenance import provenance
-from jostle.results import Store
 
 ROOT = Path(__file__).resolve().parent.parent
 EXAMPLE = ROOT / "examples" / "lower_sensitivity.py"

@@ -23,15 +23,15 @@ import torch
 from torch import Tensor, nn
 
 import jostle.data
+from jostle.base.provenance import provenance
+from jostle.base.store import Store
 from jostle.cli import main as jostle_command
 from jostle.data import TextDataset
 from jostle.integrations import TextReader, load, reader_of
 from jostle.intervals.fixed import clopper_pearson
 from jostle.perturbations import Deletion
-from jostle.provenance import provenance
 from jostle.report import recover
-from jostle.report.flips import Way, flip_counts
-from jostle.results import Store
+from jostle.report.texts import Way, flip_counts
 from jostle.tokens import Words
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -6,7 +6,7 @@ No study is run here: ``jostle run NAME --scale small --out docs/results/studies
 import re
 from pathlib import Path
 
-from jostle.files import write_text
+from jostle.base.files import write_text
 from jostle.studies.folder import read_summary
 from jostle.studies.scoreboard import Row, markdown, scoreboard
 from jostle.studies.verdict import Finding

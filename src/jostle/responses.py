@@ -12,10 +12,10 @@ import torch
 from torch import Tensor
 from torch.linalg import vector_norm
 
-from jostle.errors import UsageError
-from jostle.registry import Registry
+from jostle.base.errors import UsageError
+from jostle.base.registry import Registry
 
-RESPONSES: Registry[type["Response"]] = Registry("response")
+RESPONSES: Registry[type["Response"]] = Registry("response", group="jostle.responses")
 
 
 class Response(ABC):

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import torch
 
+from jostle.base.errors import UsageError
 from jostle.boolean import Analysis, analyse, fourier, functions
-from jostle.errors import UsageError
 from tests.boolean import oracles_boolean as oracle
 
 RHOS = (Fraction(0), Fraction(1, 4), Fraction(1, 2), Fraction(7, 8), Fraction(1))  # floats hold them exactly
@@ -252,7 +252,7 @@ class TestWhatMayBeGiven:
             analyse([1, -1], method="sampled")
 
     def test_a_failing_function_says_what_it_was_given(self):
-        from jostle.errors import FailureError
+        from jostle.base.errors import FailureError
 
         with pytest.raises(FailureError, match="tensors=True gives it torch tensors"):
             analyse(lambda x: x.prod(dim=1), 3)

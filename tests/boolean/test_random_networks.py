@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 
+from jostle.base.errors import UsageError
 from jostle.boolean import networks
 from jostle.boolean.random_networks import (
     Ensemble,
@@ -16,7 +17,6 @@ from jostle.boolean.random_networks import (
     random_functions,
     random_networks,
 )
-from jostle.errors import UsageError
 
 SIZES = {
     "lstm": {"dim": 8, "hidden": 8},

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import torch
 
+from jostle.base.errors import UsageError
 from jostle.boolean import SampledAnalysis, analyse
 from jostle.boolean.sampled import uniform_points
-from jostle.errors import UsageError
 
 
 def majority(x):

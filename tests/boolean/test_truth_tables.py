@@ -3,8 +3,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jostle.boolean.truth_tables import read_table, write_table
-from jostle.errors import FailureError, UsageError
+from jostle.base.errors import FailureError, UsageError
+from jostle.boolean.tables import read_table, write_table
 from tests.properties.checked import MODEST
 
 XOR = [-1, 1, 1, -1]

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import jostle
-from jostle.cli.loading import load_inputs, load_labelled, load_model
+from jostle.cli.inputs import load_inputs, load_labelled, load_model
 from tests.cli.test_cli import MODEL, basic, run
 
 WORDS = "zoo:text-encoder:vocabulary=30,dim=16,depth=1,heads=2,mlp_dim=16"

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import jostle
-from jostle.cli.loading import load_inputs, load_model
+from jostle.base.errors import UsageError
+from jostle.cli.inputs import load_inputs, load_model
 from jostle.cli.outputs import check_outputs
-from jostle.errors import UsageError
 from tests.cli.test_cli import MODEL, basic, run
 
 WHOLE = {"measure": basic(), "corrupt": ["--data", "images.npz"], "boolean": ["table.txt"]}

@@ -109,7 +109,7 @@ def test_failed_cells_are_a_line_each_exit_code_1_and_debug_shows_where(capsys):
 
 
 def test_progress_counts_cells(capsys, monkeypatch):
-    monkeypatch.setattr("jostle.progress._SECONDS_BETWEEN_LINES", 0.0)
+    monkeypatch.setattr("jostle.base.progress._SECONDS_BETWEEN_LINES", 0.0)
     _, _, err = run(capsys, "run", "toy/noise")
     assert "toy/noise:  12%  vit/seed=0  half way  0 of 4 cells" in err
     assert "toy/noise: 100%  mlp/seed=1" in err
@@ -139,7 +139,6 @@ from jostle.cli.app import app, main
 from jostle.cli.run import run
 from tests.studies.toys import Toy
 if __name__ == "__main__":
-    studies.STUDIES._modules.clear()
     studies.register(Toy)
     if "run" not in app:
         app.command(run, name="run")

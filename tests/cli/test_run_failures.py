@@ -77,7 +77,7 @@ def test_a_diverged_network_stops_neither_the_others_nor_the_next_study(commands
     assert sorted(key for study, key in found if study == "diverging") == ["cell/mlp/seed=0", "cell/vit/seed=0"]
     code, printed, err = commands.run("run", Diverging.name, "--quiet", "--out", tmp_path, "--debug")
     assert (code, printed) == (1, "")
-    assert err.count("jostle.errors.FailureError: training diverged") == 1  # tried again: this cell and no other
+    assert err.count("jostle.base.errors.FailureError: training diverged") == 1  # tried again: this cell and no other
     assert "in _check_finite" in err
 
 

@@ -42,7 +42,7 @@ def command(*more, data="images.npy", tokens="patches:4"):
     ],
 )
 def test_wrong_use_is_noticed_before_the_search(capsys, folder, monkeypatch, more, message):
-    monkeypatch.setattr("jostle.worst.worst_case", None)
+    monkeypatch.setattr("jostle.worst.worst", None)
     (folder / "w.txt").write_text("word")
     code, out, err = run(capsys, *command(*more))
     assert (code, out) == (2, "")

@@ -3,8 +3,8 @@ import pytest
 import torch
 from torch import nn
 
+from jostle.base.errors import FailureError, UsageError
 from jostle.corruptions import accuracy_under, corrupt, names
-from jostle.errors import FailureError, UsageError
 from tests.corruptions.pictures import natural
 
 IMAGES = torch.from_numpy(natural(20, channels=1, height=12, width=12, seed=3)) * 2 - 1

@@ -5,8 +5,8 @@ import pytest
 import torch
 from torch import nn
 
-from jostle.corruptions.asking import ask
-from jostle.errors import FailureError, UsageError
+from jostle.base.errors import FailureError, UsageError
+from jostle.corruptions.accuracy import ask
 
 IMAGES, LOGITS = torch.zeros(2, 1, 4, 4, dtype=torch.float64), torch.randn(2, 3)
 

@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 from scipy import ndimage
 
+from jostle.base.randomness import Stream
 from jostle.corruptions import CORRUPTIONS, Draws, corrupt
 from jostle.corruptions.blur import disk, glass_blur
-from jostle.randomness import Stream
 from tests.corruptions.pictures import natural
 
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import torch
 
+from jostle.base.errors import UsageError
 from jostle.corruptions import corrupt
-from jostle.corruptions.checking import checked_names, checked_severities
-from jostle.errors import UsageError
+from jostle.corruptions.corruption import checked_names, checked_severities
 
 BYTES = np.random.default_rng(0).integers(0, 256, (8, 3, 8, 8), dtype=np.uint8)
 FLOATS = BYTES / 127.5 - 1

@@ -1,13 +1,14 @@
 """What every corruption must do, and what ``corrupt`` says to images it cannot use."""
 
 import itertools
+import sys
 
 import numpy as np
 import pytest
 import torch
 
+from jostle.base.errors import UsageError
 from jostle.corruptions import CORRUPTIONS, corrupt, names
-from jostle.errors import UsageError
 from tests.corruptions.pictures import natural
 
 # The published settings do not grow: a smaller shear and more displacement; less colour, then more; rounds of a blur
@@ -85,7 +86,7 @@ class TestEveryCorruption:
     def test_memory_pieces_do_not_show(self, name, monkeypatch):
         images = natural(5, height=17, width=20)
         whole = corrupt(images, name, 2, value_range=(0, 1))
-        monkeypatch.setattr("jostle.corruptions.corrupting._VALUES_AT_ONCE", 2 * images[0].size)
+        monkeypatch.setattr(sys.modules["jostle.corruptions.corruption"], "_VALUES_AT_ONCE", 2 * images[0].size)
         assert (corrupt(images, name, 2, value_range=(0, 1)) == whole).all()
 
     @pytest.mark.parametrize("size", SIZES)

@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 from scipy import special
 
+from jostle.base.errors import UsageError
+from jostle.base.randomness import Stream
 from jostle.corruptions import CORRUPTIONS, FAMILIES, Draws, corruption
-from jostle.errors import UsageError
-from jostle.randomness import Stream
 
 
 def test_a_corruption_needs_a_family_and_five_settings():

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from jostle.base.errors import UsageError
 from jostle.corruptions import CorruptionAccuracy
-from jostle.errors import UsageError
 from jostle.intervals.fixed import clopper_pearson
 
 NAMES = ("gaussian_noise", "shot_noise", "fog", "contrast")

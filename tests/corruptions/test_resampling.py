@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import ndimage
 
-from jostle.corruptions.resampling import bilinear, interpolated, motion_blurred, stretched, zoomed
+from jostle.corruptions.pixels import bilinear, interpolated, motion_blurred, stretched, zoomed
 from tests.corruptions.pictures import natural
 
 

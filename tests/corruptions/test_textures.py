@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
+from jostle.base.randomness import Stream
 from jostle.corruptions import Draws
 from jostle.corruptions.textures import _diamond_square, _folded, clouds, crystals
-from jostle.randomness import Stream
 
 DRAWS = Draws(Stream(0, "textures"), np.arange(50))
 

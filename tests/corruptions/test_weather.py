@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from jostle.corruptions import corrupt
-from jostle.corruptions.colours import luminance, painted
+from jostle.corruptions.pixels import luminance, painted
 from tests.corruptions.pictures import natural
 
 

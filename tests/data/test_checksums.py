@@ -3,9 +3,9 @@ import os
 
 import pytest
 
+from jostle.base.errors import UsageError
 from jostle.data import checksums
 from jostle.data.checksums import difference, verify
-from jostle.errors import UsageError
 
 HELLO = hashlib.sha256(b"hello").hexdigest()
 

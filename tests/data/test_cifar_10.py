@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from jostle import data
-from jostle.errors import UsageError
+from jostle.base.errors import UsageError
 from tests.data.made_up import make_batches
 
 BATCHES = [f"data_batch_{number}.bin" for number in range(1, 6)]

@@ -5,8 +5,8 @@ import pytest
 import torch
 
 from jostle import corruptions
+from jostle.base.errors import UsageError
 from jostle.data.cifar_10_c import NAMES, load_corrupted
-from jostle.errors import UsageError
 
 ROWS = 50_000
 

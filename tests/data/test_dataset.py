@@ -3,8 +3,8 @@ import dataclasses
 import pytest
 import torch
 
+from jostle.base.errors import UsageError
 from jostle.data import Dataset
-from jostle.errors import UsageError
 
 
 def three_points() -> Dataset:

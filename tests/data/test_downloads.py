@@ -10,11 +10,11 @@ from dataclasses import replace
 import pytest
 
 from jostle import data
+from jostle.base.errors import FailureError, UsageError
+from jostle.base.progress import reporter
 from jostle.data import downloads
 from jostle.data.downloads import download, fetch
 from jostle.data.official import OfficialFile
-from jostle.errors import FailureError, UsageError
-from jostle.progress import reporter
 from tests.data.made_up import make_batches, make_idx, make_official
 
 CONTENTS = b"0123456789" * 100
@@ -228,7 +228,7 @@ class TestArchive:
 
 def test_a_disk_that_cannot_be_written_is_not_blamed_on_the_network(tmp_path, monkeypatch):
     monkeypatch.setattr(
-        "jostle.files.os.fsync", lambda _: (_ for _ in ()).throw(OSError(28, "No space left on device"))
+        "jostle.base.files.os.fsync", lambda _: (_ for _ in ()).throw(OSError(28, "No space left on device"))
     )
     with pytest.raises(FailureError, match=r"could not write .*: No space left on device; nothing was left behind"):
         get(official(CONTENTS, "one"), tmp_path / "a", answering({"one": CONTENTS}))

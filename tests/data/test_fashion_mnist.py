@@ -1,8 +1,8 @@
 import pytest
 
 from jostle import data
+from jostle.base.errors import UsageError
 from jostle.data import fashion_mnist
-from jostle.errors import UsageError
 from tests.data.made_up import TEST, make_idx
 
 

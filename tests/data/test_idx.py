@@ -3,8 +3,8 @@ import gzip
 import numpy as np
 import pytest
 
+from jostle.base.errors import UsageError
 from jostle.data.idx import read_idx, read_images
-from jostle.errors import UsageError
 from tests.data.made_up import numbers, write_idx
 
 

@@ -7,8 +7,8 @@ from PIL import Image
 
 import jostle
 from jostle import data
+from jostle.base.errors import UsageError
 from jostle.data.image_folder import open_images
-from jostle.errors import UsageError
 
 
 def put(path, colour=0, size=(12, 10), mode="RGB"):

@@ -8,10 +8,10 @@ import pytest
 import torch
 
 from jostle import data
+from jostle.base.errors import UsageError
 from jostle.data import imdb
 from jostle.data.inventory import describe
 from jostle.data.text_tables import LabelledRows
-from jostle.errors import UsageError
 
 ROWS = [(row // 10, f'review "{row}", good<br />\nand long') for row in range(20)]
 ROWS = [*ROWS[:3], ROWS[1], *ROWS[3:], ROWS[12]]  # two repeats

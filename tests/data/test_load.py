@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from jostle import data
+from jostle.base.errors import UsageError
 from jostle.data import DATASETS, FileDataset
 from jostle.data.places import locate, places
-from jostle.errors import UsageError
 
 FOLDER = os.environ.get("JOSTLE_DATA")
 

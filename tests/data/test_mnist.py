@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from jostle import data
-from jostle.errors import UsageError
+from jostle.base.errors import UsageError
 from tests.data.made_up import TRAIN, make_idx, make_official
 
 

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from jostle import data
+from jostle.base.errors import UsageError
 from jostle.data import mnist_5000
-from jostle.errors import UsageError
 
 
 def test_shapes_scale_and_balance():

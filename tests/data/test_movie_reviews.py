@@ -7,9 +7,9 @@ import sys
 import pytest
 
 from jostle import data
+from jostle.base.errors import UsageError
 from jostle.data import movie_reviews
 from jostle.data.inventory import describe
-from jostle.errors import UsageError
 
 
 @pytest.fixture

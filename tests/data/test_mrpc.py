@@ -3,8 +3,8 @@
 import pytest
 
 from jostle import data
+from jostle.base.errors import UsageError
 from jostle.data.inventory import describe
-from jostle.errors import UsageError
 
 TRAIN, TEST = "msr_paraphrase_train.txt", "msr_paraphrase_test.txt"
 HEADER = "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String"

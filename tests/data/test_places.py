@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from jostle import data
+from jostle.base.errors import UsageError
 from jostle.data.places import cache_folder, places
-from jostle.errors import UsageError
 from tests.data.made_up import make_batches, make_idx
 
 BATCHES = [f"data_batch_{number}.bin" for number in range(1, 6)]

@@ -5,8 +5,8 @@ import pytest
 import torch
 from PIL import Image
 
+from jostle.base.errors import UsageError
 from jostle.data.preprocessing import IMAGENET_MEAN, IMAGENET_STD, Preprocessing, read
-from jostle.errors import UsageError
 
 PLAIN = Preprocessing(size=4, resize=4, mean=(0.0,) * 3, std=(1.0,) * 3)
 GREY = Preprocessing(size=4, resize=4, mean=(0.0,), std=(1.0,))

@@ -3,8 +3,8 @@
 import pytest
 
 from jostle import data
+from jostle.base.errors import UsageError
 from jostle.data.inventory import describe
-from jostle.errors import UsageError
 
 TRAIN, TEST = "bimpm_dev.tsv", "bimpm_test.tsv"
 

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
+from jostle.base.errors import UsageError
 from jostle.data.selection import choose, shuffled
-from jostle.errors import UsageError
 
 LABELS = np.array([0, 1, 2] * 20 + [0] * 40)
 

@@ -3,8 +3,8 @@ import pytest
 from scipy.io import savemat
 
 from jostle import data
+from jostle.base.errors import UsageError
 from jostle.data.svhn import read_matlab
-from jostle.errors import UsageError
 from tests.data.made_up import make_matlab, numbers
 
 X, Y = numbers(0, 32, 32, 3, 5), np.array([[1], [2], [10], [9], [3]], dtype=np.uint8)

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 import torch
 
+from jostle.base.errors import UsageError
 from jostle.data import length_order
-from jostle.errors import UsageError
 
 
 def lengths_like_questions(count=4000, seed=0):

@@ -6,8 +6,8 @@ import gzip
 import pytest
 
 from jostle import data
+from jostle.base.errors import UsageError
 from jostle.data.text_csv import load_csv
-from jostle.errors import UsageError
 
 
 def write(path, rows, names=("text", "label")):

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 import torch
 
+from jostle.base.errors import UsageError
 from jostle.data import TextDataset
-from jostle.errors import UsageError
 
 
 def numbered(labels, classes=3, width=1, **fields):

@@ -7,9 +7,9 @@ import pytest
 import torch
 from tokenizers import Tokenizer
 
+from jostle.base.errors import UsageError
 from jostle.data import Dataset, TextDataset, encode, encode_mapping, load_tokenizer, train_tokenizer
 from jostle.data.text_encoding import longest_first
-from jostle.errors import UsageError
 from tests.data.test_text_tokenizer import WORDS, bert, gpt, roberta, saved
 from tests.data.test_text_vocabulary import TEXTS
 

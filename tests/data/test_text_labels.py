@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from jostle.base.errors import UsageError
 from jostle.data.text_csv import load_csv, load_options
-from jostle.data.text_labels import numbered
-from jostle.errors import UsageError
+from jostle.data.text_tables import numbered
 
 
 def label(written, names=()):

@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from jostle import data
+from jostle.base.errors import UsageError
 from jostle.data import TEXT_DATASETS, TextDataset, TextFileDataset, TextName
 from jostle.data.places import locate, places
-from jostle.errors import UsageError
 
 FOLDER = os.environ.get("JOSTLE_DATA")
 KNOWN = {  # texts an example; examples and of them label 1, of both splits

@@ -1,6 +1,6 @@
 import numpy as np
 
-from jostle.data.text_splits import balanced_split, first_of_each, share_split
+from jostle.data.text_dataset import balanced_split, first_of_each, share_split
 
 
 def test_repeats_are_found():

@@ -3,8 +3,8 @@ import gzip
 
 import pytest
 
+from jostle.base.errors import UsageError
 from jostle.data.text_tables import cells, decoded, read_bytes, read_pairs
-from jostle.errors import UsageError
 
 
 def written(path, raw):

@@ -6,9 +6,9 @@ import sys
 import pytest
 from tokenizers import AddedToken, Tokenizer, models, pre_tokenizers, processors
 
+from jostle.base.errors import UsageError
 from jostle.data import load_tokenizer
 from jostle.data.text_tokenizer import Slot, TextTokenizer
-from jostle.errors import UsageError
 
 WORDS = ["a", "is", "it", "late", "no", "who"]
 

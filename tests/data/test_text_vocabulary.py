@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 import torch
 
+from jostle.base.errors import UsageError
 from jostle.data import TextDataset, load_tokenizer, train_tokenizer
-from jostle.errors import UsageError
 
 
 def made_up_texts(count=300, seed=0):

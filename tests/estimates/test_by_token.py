@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from jostle.estimates import by_token
-from jostle.estimates.grid_tally import GridTally
-from jostle.estimates.support import BINARY, REAL, TERNARY
+from jostle.estimates import tallies as by_token
+from jostle.estimates.tallies import BINARY, REAL, TERNARY, GridTally
 from jostle.intervals import fixed
 from jostle.sampling import Trials
 

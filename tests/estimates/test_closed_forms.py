@@ -8,8 +8,8 @@ import torch
 from torch import nn
 
 import jostle
-from jostle.perturbations.perturbation import normals
-from jostle.randomness import Stream
+from jostle.base.randomness import Stream
+from jostle.perturbations import normals
 from tests import oracles
 
 WEIGHTS = torch.tensor([0.5, -2.0, 1.0, 0.1, 3.0, 0.0], dtype=torch.float64)

@@ -4,7 +4,7 @@ import torch
 from torch import nn
 
 import jostle
-from jostle.errors import UsageError
+from jostle.base.errors import UsageError
 
 INPUTS = torch.randn(80, 6, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
 

@@ -8,9 +8,7 @@ import math
 import numpy as np
 import pytest
 
-from jostle.estimates.grid_tally import GridTally
-from jostle.estimates.support import BINARY, REAL, TERNARY
-from jostle.estimates.until_tally import UntilTally
+from jostle.estimates.tallies import BINARY, REAL, TERNARY, GridTally, UntilTally
 from jostle.sampling import Trials, Until
 
 pytestmark = pytest.mark.slow

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 import jostle
-from jostle.errors import UsageError
+from jostle.base.errors import UsageError
 
 
 @pytest.fixture

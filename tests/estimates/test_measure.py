@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 import jostle
-from jostle.errors import FailureError, UsageError
+from jostle.base.errors import FailureError, UsageError
 
 INPUTS = torch.randn(60, 5, 3, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
 MODEL = nn.Sequential(nn.Flatten(), nn.Linear(15, 4, dtype=torch.float64)).eval()

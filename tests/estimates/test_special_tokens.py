@@ -8,7 +8,7 @@ import torch
 
 import jostle
 from jostle import Embeddings, GaussianNoise, Grid, UniformToken, Until, Words
-from jostle.errors import UsageError
+from jostle.base.errors import UsageError
 from tests.tokens.made_up_texts import LENGTHS, Bag, padded, sentences
 
 TEXTS, IDS, STD = sentences(), (0, 2), 6.0  # the first and the last token of each text are special

@@ -10,8 +10,8 @@ import torch
 from scipy.special import ndtr
 
 import jostle
-from jostle.errors import FailureError, UsageError
-from jostle.estimates.sweep_words import against
+from jostle.base.errors import FailureError, UsageError
+from jostle.estimates.sweep import against
 from tests import oracles
 
 WEIGHTS = torch.tensor([0.5, -2.0, 1.0, 3.0], dtype=torch.float64)

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from jostle.estimates import Difference, Estimate, Measurement, Profile
-from jostle.estimates.settings import Settings
-from jostle.intervals import Interval
+from jostle.base.estimate import Interval
+from jostle.estimates import Difference, MeanChange, Measurement, Profile
+from jostle.estimates.result import Settings
 
 Floats = NDArray[np.float64]
 
@@ -18,10 +18,10 @@ def profile(values: Floats, positions: tuple[int, ...]) -> Profile:
     return Profile(flat, flat - 0.01, flat + 0.02, counts, positions, "dataset", "made up")
 
 
-def estimate(value: float, low: float, high: float, by_position: Profile) -> Estimate:
+def estimate(value: float, low: float, high: float, by_position: Profile) -> MeanChange:
     dataset = Interval(low, high, 0.95, "dataset", "made up")
     population = Interval(low - 0.5, high + 0.5, 0.95, "population", "made up")
-    return Estimate(value, dataset, population, np.zeros(2, dtype=np.float64), by_position, 100)
+    return MeanChange(value, dataset, population, np.zeros(2, dtype=np.float64), by_position, 100)
 
 
 def measurement(values: Floats, positions: tuple[int, ...], name: str = "vit", response: str = "flip") -> Measurement:

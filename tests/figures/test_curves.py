@@ -3,7 +3,7 @@ import itertools
 import numpy as np
 import pytest
 
-from jostle.errors import UsageError
+from jostle.base.errors import UsageError
 from jostle.figures import Series, curves, looks, svg
 
 LABELS = {"x_label": "step", "y_label": "flip rate"}

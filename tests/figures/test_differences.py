@@ -2,7 +2,7 @@ import itertools
 
 import pytest
 
-from jostle.errors import UsageError
+from jostle.base.errors import UsageError
 from jostle.figures import differences, svg
 from jostle.figures.differences import UNDECIDED
 from jostle.figures.style import STRONG

@@ -1,6 +1,6 @@
 import pytest
 
-from jostle.errors import UsageError
+from jostle.base.errors import UsageError
 from jostle.figures import Series, dots, looks, svg
 
 ROWS = {

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from jostle.errors import UsageError
+from jostle.base.errors import UsageError
 from jostle.figures import heat_maps, svg
 
 PICTURE = np.linspace(-3.0, 5.0, 64, dtype=np.float64).reshape(8, 8)

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jostle.figures.labels import spread
+from jostle.figures.style import spread
 
 pieces = st.lists(st.tuples(st.floats(0, 100), st.floats(0.5, 5)), min_size=1, max_size=12)
 

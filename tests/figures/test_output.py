@@ -6,7 +6,7 @@ import xml.etree.ElementTree as ET
 import matplotlib
 import pytest
 
-from jostle.errors import UsageError
+from jostle.base.errors import UsageError
 from jostle.figures import Series, curves, save, svg
 from jostle.figures.output import prefix_ids
 

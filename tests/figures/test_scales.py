@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from jostle.figures.scales import PlainNumbers, number, set_linear, set_log
+from jostle.figures.style import PlainNumbers, number, set_linear, set_log
 
 
 def axes_with(y):

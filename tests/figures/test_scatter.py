@@ -2,7 +2,7 @@
 
 import pytest
 
-from jostle.errors import UsageError
+from jostle.base.errors import UsageError
 from jostle.figures import scatter, svg
 
 

@@ -9,7 +9,7 @@ import torch
 from PIL import Image
 from torch import nn
 
-from jostle.errors import UsageError
+from jostle.base.errors import UsageError
 from jostle.integrations import efficientnet_lite, photographs
 
 

@@ -10,8 +10,8 @@ import torch
 from PIL import Image
 
 from jostle import integrations
+from jostle.base.errors import UsageError
 from jostle.data.preprocessing import Preprocessing
-from jostle.errors import UsageError
 from jostle.integrations.huggingface import preprocessing
 
 SIZES = {

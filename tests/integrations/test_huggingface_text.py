@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from jostle import integrations
+from jostle.base.errors import UsageError
 from jostle.data import TextDataset
-from jostle.errors import UsageError
 from jostle.integrations import reader_of
 from tests.integrations.text_folders import TEXTS, network, save
 

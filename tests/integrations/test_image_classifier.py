@@ -8,9 +8,9 @@ from PIL import Image
 from torch import nn
 
 import jostle
+from jostle.base.errors import UsageError
 from jostle.data.image_folder import open_images
 from jostle.data.preprocessing import Preprocessing
-from jostle.errors import UsageError
 from jostle.integrations import ImageClassifier, fitted
 
 OWN = Preprocessing(size=8, resize=8, mean=(0.1, 0.2, 0.3), std=(0.5, 0.6, 0.7))

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from jostle import integrations, models
-from jostle.errors import FailureError, UsageError
+from jostle.base.errors import FailureError, UsageError
 
 SOURCE_EXAMPLES = {  # a spec that any machine can try, and the line it ends in; None if it gives a model
     "hf": ("hf:nowhere", "nowhere is not a folder here, and jostle downloads no models"),

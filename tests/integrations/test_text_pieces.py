@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jostle.data import TextDataset, TextTokenizer, encode_mapping, train_tokenizer
-from jostle.integrations.text_pieces import pieces
+from jostle.integrations.text_classifier import pieces
 from tests.integrations.text_folders import TEXTS, tokenizer
 
 

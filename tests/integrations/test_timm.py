@@ -10,8 +10,8 @@ from safetensors.torch import save_file
 from torch import nn
 
 from jostle import integrations
+from jostle.base.errors import UsageError
 from jostle.data.preprocessing import Preprocessing
-from jostle.errors import UsageError
 
 WANTED = {"input_size": (3, 8, 8), "mean": (0.5, 0.5, 0.5), "std": (0.2, 0.2, 0.2), "crop_pct": 0.8}
 

@@ -9,7 +9,7 @@ from scipy.special import stdtrit
 from torch import nn
 
 from jostle.landscape import average_direction_sharpness
-from jostle.landscape.crossed import crossed_interval
+from jostle.landscape.averages import crossed_interval
 from tests.landscape.toys import linear
 
 LEVEL = 0.9

@@ -6,9 +6,9 @@ import pytest
 import torch
 from torch import nn
 
+from jostle.base.errors import UsageError
 from jostle.boolean import networks
 from jostle.data import Dataset
-from jostle.errors import UsageError
 from jostle.landscape import POSITIONS, average_direction_sharpness
 from jostle.landscape.weights import WeightNoise
 from tests.landscape.toys import Square, images, linear, zoo

@@ -6,12 +6,11 @@ import torch
 from torch import nn
 
 import jostle
-from jostle.errors import FailureError, UsageError
+from jostle.base.errors import FailureError, UsageError
+from jostle.base.randomness import Stream
 from jostle.landscape import average_direction_sharpness, sharpness
-from jostle.landscape.arguments import chosen_parameters
 from jostle.landscape.network import Network
-from jostle.landscape.weights import WeightNoise, gaussians, kept, uniforms
-from jostle.randomness import Stream
+from jostle.landscape.weights import WeightNoise, chosen_parameters, gaussians, kept, uniforms
 from tests.landscape.toys import images, zoo
 
 

@@ -10,8 +10,8 @@ from torch import nn
 from torch.func import functional_call, hessian
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
+from jostle.base.errors import FailureError, UsageError
 from jostle.data import Dataset
-from jostle.errors import FailureError, UsageError
 from jostle.landscape import curvature
 from tests.landscape.toys import images, linear, zoo
 

@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch import nn
 
+from jostle.base.errors import UsageError
 from jostle.boolean import networks
-from jostle.errors import UsageError
 from jostle.landscape import layernorm_blowup
 from jostle.models.convnext import MapNorm
 from tests.landscape.toys import images, zoo

@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch import nn
 
-from jostle.errors import UsageError
+from jostle.base.errors import UsageError
 from jostle.landscape import average_direction_sharpness, curvature
 from jostle.landscape.losses import as_labels, as_loss, check_labels, is_mean, per_input
 

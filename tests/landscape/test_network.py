@@ -3,7 +3,7 @@ import pytest
 import torch
 from torch import nn
 
-from jostle.errors import FailureError, UsageError
+from jostle.base.errors import FailureError, UsageError
 from jostle.landscape import average_direction_sharpness, curvature, layernorm_blowup, parameter_norm, sharpness
 from jostle.landscape.network import read_inputs
 

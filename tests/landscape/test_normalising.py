@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from jostle.landscape import layernorm_blowup
-from jostle.landscape.normalising import normalisation_of
+from jostle.landscape.layernorm import normalisation_of
 from jostle.models.convnext import MapNorm
 
 FAR = 100 + torch.randn(4, 5, 6, generator=torch.Generator().manual_seed(0), dtype=torch.float64)

@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch import nn
 
+from jostle.base.errors import UsageError
 from jostle.boolean import networks
-from jostle.errors import UsageError
 from jostle.landscape import POSITIONS, parameter_norm
 from tests.landscape.toys import linear
 

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from jostle import landscape
-from jostle.errors import FailureError
+from jostle.base.errors import FailureError
 from jostle.landscape import network
 from jostle.landscape.weights import kept
 from tests.landscape.toys import Counting, state

@@ -6,8 +6,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from jostle.base.errors import UsageError
 from jostle.boolean import cube, fourier, functions
-from jostle.errors import UsageError
 from jostle.landscape import sensitivity_gap
 from jostle.landscape.weights import WeightNoise
 from jostle.models.bit_encoder import BitEncoder

@@ -8,8 +8,8 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 import jostle
+from jostle.base.errors import FailureError, UsageError
 from jostle.data import Dataset
-from jostle.errors import FailureError, UsageError
 from jostle.landscape import sharpness
 from jostle.landscape.weights import WeightNoise
 from tests.landscape.toys import images, linear, zoo

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from jostle.errors import UsageError
+from jostle.base.errors import UsageError
 from jostle.lowering import NoiseAugmentation, SensitivityPenalty, UnalignedSquares
 from jostle.lowering.arguments import number, truth
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import torch
 
-from jostle.results import Store
+from jostle.base.store import Store
 from jostle.training import evaluate
 
 ROOT = Path(__file__).parents[2]

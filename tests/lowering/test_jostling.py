@@ -4,9 +4,9 @@ import torch
 from scipy import stats
 
 import jostle
-from jostle.errors import UsageError
+from jostle.base.errors import UsageError
 from jostle.lowering import UnalignedSquares
-from jostle.lowering.jostling import Jostling, as_batch
+from jostle.lowering.moves import Jostling, as_batch
 from jostle.tokens import Inputs
 from jostle.tokens.sources import ONLY
 

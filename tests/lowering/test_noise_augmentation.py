@@ -2,7 +2,7 @@ import pytest
 import torch
 
 import jostle
-from jostle.errors import UsageError
+from jostle.base.errors import UsageError
 from jostle.lowering import NoiseAugmentation
 
 LABELS = torch.arange(400) % 10

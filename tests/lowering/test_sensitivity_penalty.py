@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 import jostle
-from jostle.errors import UsageError
+from jostle.base.errors import UsageError
 from jostle.lowering import SensitivityPenalty, UnalignedSquares
 
 

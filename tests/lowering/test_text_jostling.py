@@ -5,7 +5,7 @@ import torch
 
 import jostle
 from jostle import Deletion, Embeddings, NoiseAugmentation, SensitivityPenalty, UniformToken, Words
-from jostle.errors import UsageError
+from jostle.base.errors import UsageError
 from tests.tokens.made_up_texts import LENGTHS, PAD, VOCABULARY, Bag, network, padded, sentences
 
 TEXTS = sentences()

@@ -2,10 +2,10 @@ import pytest
 import torch
 from torch import nn
 
-from jostle.errors import UsageError
+from jostle.base.errors import UsageError
 from jostle.landscape import POSITIONS, layernorm_blowup, parameter_norm
+from jostle.models import BIT_MODELS
 from jostle.models.bit_encoder import BitEncoder
-from jostle.models.bit_models import BIT_MODELS
 
 
 def shaken(model):

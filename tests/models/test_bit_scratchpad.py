@@ -2,8 +2,8 @@ import pytest
 import torch
 from torch import nn
 
-from jostle.errors import UsageError
-from jostle.models.bit_models import BIT_MODELS
+from jostle.base.errors import UsageError
+from jostle.models import BIT_MODELS
 from jostle.models.bit_scratchpad import BitScratchpad
 from tests.models.test_bit_encoder import load_attention, load_encoder, shaken
 

@@ -3,7 +3,7 @@ import torch
 from torch import nn
 
 from jostle import models
-from jostle.errors import UsageError
+from jostle.base.errors import UsageError
 
 
 def test_paper_size():

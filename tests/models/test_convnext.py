@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from jostle import models
-from jostle.errors import UsageError
+from jostle.base.errors import UsageError
 from jostle.models.convnext import Block, Halving, MapNorm
 
 

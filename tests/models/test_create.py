@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from jostle import models
-from jostle.errors import UsageError
+from jostle.base.errors import UsageError
 from tests.test_contracts import MODEL_EXAMPLES
 
 

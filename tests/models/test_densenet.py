@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from jostle import models
-from jostle.errors import UsageError
+from jostle.base.errors import UsageError
 from jostle.models.densenet import DenseLayer
 
 

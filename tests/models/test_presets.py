@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from jostle import models
-from jostle.errors import UsageError
+from jostle.base.errors import UsageError
 from jostle.models.presets import PRESETS, preset
 
 PARAMETERS = {

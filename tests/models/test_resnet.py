@@ -3,7 +3,7 @@ import torch
 from torch import nn
 
 from jostle import models
-from jostle.errors import UsageError
+from jostle.base.errors import UsageError
 from jostle.models.resnet import Block
 
 SHRINK = (1 + 1e-5) ** -0.5  # A fresh BatchNorm in eval mode divides by sqrt(1 + eps) and does no more.

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from jostle.errors import UsageError
+from jostle.base.errors import UsageError
 from jostle.models.sizes import (
     check_choice,
     check_factor,

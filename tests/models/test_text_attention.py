@@ -3,7 +3,7 @@ import math
 import pytest
 import torch
 
-from jostle.errors import UsageError
+from jostle.base.errors import UsageError
 from jostle.models.text_attention import Attention
 
 BATCH, HEADS, QUERIES, KEYS, WIDTH = 2, 2, 3, 4, 5

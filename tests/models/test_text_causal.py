@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from jostle import models
-from jostle.errors import UsageError
+from jostle.base.errors import UsageError
 from jostle.models.text_causal import CausalTextModel, aligned
 from tests.models.test_text_create import TEXT_EXAMPLES, small, texts
 

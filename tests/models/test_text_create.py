@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from jostle import models
-from jostle.errors import UsageError
+from jostle.base.errors import UsageError
 
 TEXT_EXAMPLES = {  # sizes small enough for a test, besides vocabulary 20, dim 8, depth 2 and max_length 12
     "text-bag": [{}],

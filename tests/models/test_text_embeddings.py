@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from jostle.models.text_embeddings import Embeddings
+from jostle.models.text_model import Embeddings
 
 
 def normal(embeddings):

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from jostle import models
-from jostle.errors import UsageError
+from jostle.base.errors import UsageError
 from tests.models.test_text_create import texts
 
 SIZES = {"vocabulary": 20, "classes": 3, "dim": 12, "depth": 3, "heads": 4, "mlp_dim": 20, "max_length": 15}

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from jostle import models
-from jostle.errors import UsageError
+from jostle.base.errors import UsageError
 from jostle.models import ssm
 from jostle.models.ssm import scan_from
 from jostle.models.text_ssm import select

@@ -3,7 +3,7 @@ import math
 import torch
 from torch import nn
 
-from jostle.models.text_weights import STD, draw_weights
+from jostle.models.text_model import STD, draw_weights
 
 
 def test_narrow_weights_no_biases_and_nothing_for_padding():

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from jostle import models
-from jostle.errors import UsageError
+from jostle.base.errors import UsageError
 from jostle.models.vit import cut_patches
 from jostle.models.vit_small import LocalityAttention, with_shifts
 

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 import torch
 
-from jostle import specs
-from jostle.errors import UsageError
+from jostle.base import specs
+from jostle.base.errors import UsageError
 from jostle.perturbations import PERTURBATIONS, Deletion, GaussianNoise, ReplaceBy, Sphere
 
 NO_NUMBERS = np.empty((3, 0))

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from jostle import specs
-from jostle.errors import UsageError
+from jostle.base import specs
+from jostle.base.errors import UsageError
 from jostle.perturbations import PERTURBATIONS, GaussianNoise, ReplaceBy, SignFlip, Sphere, UniformToken
 
 TOKENS = torch.randn(5000, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 import jostle
-from jostle.errors import UsageError
+from jostle.base.errors import UsageError
 from jostle.perturbations import GaussianNoise, SignFlip
 from tests.tokens.made_up_texts import Bag, network, padded, sentences
 

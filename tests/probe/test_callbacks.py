@@ -12,7 +12,7 @@ import pytest
 import torch
 from torch import nn
 
-from jostle.errors import UsageError
+from jostle.base.errors import UsageError
 from jostle.probe import Probe
 from tests.probe.toys import CHOICES, network, points
 

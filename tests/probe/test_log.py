@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from jostle.errors import UsageError
+from jostle.base.errors import UsageError
 from jostle.estimates import JostleWarning
 from jostle.probe import Probe, ProbeLog
 from tests.probe.toys import CHOICES, network, points

@@ -2,7 +2,7 @@ import pytest
 import torch
 
 import jostle
-from jostle.errors import UsageError
+from jostle.base.errors import UsageError
 from jostle.probe import MEASURES, Probe, register
 from jostle.probe.measures import flat, logit_margin
 from tests.probe.toys import CHOICES, everything, network, points, same, train

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 import jostle
-from jostle.errors import FailureError, UsageError
+from jostle.base.errors import FailureError, UsageError
 from jostle.estimates import JostleWarning
 from jostle.probe import Probe
 from jostle.training import evaluate, fit

@@ -5,7 +5,7 @@ import torch
 
 import jostle
 from jostle import Deletion, Embeddings, GaussianNoise, Grid, Probe, UniformToken, Words
-from jostle.errors import UsageError
+from jostle.base.errors import UsageError
 from tests.probe.toys import everything, same
 
 WORDS, LENGTHS = 30, [3, 9, 4, 7, 5, 6, 8, 5]

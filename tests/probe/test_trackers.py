@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from jostle.errors import FailureError, UsageError
+from jostle.base.errors import FailureError, UsageError
 from jostle.estimates import JostleWarning
 from jostle.probe import Probe
 from jostle.probe.trackers import senders

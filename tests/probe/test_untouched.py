@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from jostle.probe import Probe
-from jostle.probe.untouched import untouched
+from jostle.probe.model import untouched
 from tests.probe.toys import CHOICES, everything, meddle, network, points, same, train
 
 SPECIALS = {"plain": {}, "between": {"call": "between"}, "mixed": {"is_mixed": True}}

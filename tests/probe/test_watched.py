@@ -2,9 +2,9 @@ import pytest
 import torch
 from torch import nn
 
-from jostle.errors import UsageError
+from jostle.base.errors import UsageError
 from jostle.probe import Probe
-from jostle.probe.watched import device_of, fingerprint, unwrapped, weight_norm
+from jostle.probe.model import device_of, fingerprint, unwrapped, weight_norm
 from tests.probe.toys import CHOICES, network, points
 
 

@@ -5,7 +5,7 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jostle.results import Store
+from jostle.base.store import Store
 from tests.properties.checked import FEW, MODEST
 
 NUMBERS = st.integers() | st.floats(allow_nan=False, allow_infinity=False)

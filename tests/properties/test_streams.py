@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jostle.randomness import Stream
+from jostle.base.randomness import Stream
 from tests.properties.checked import MODEST
 
 WORDS = st.integers(0, 2**32 - 1)

@@ -1,8 +1,8 @@
 import pytest
 
-from jostle.errors import UsageError
+from jostle.base.errors import UsageError
 from jostle.report import Page, recover, write
-from jostle.report.embedding import embedded
+from jostle.report.html import embedded
 
 AWKWARD = {"name": "</script><!-- & \u2028 \"'", "numbers": [1, 0.1, None, True], "nested": {"é": ["模"]}}
 

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from jostle.perturbations import Deletion, GaussianNoise
-from jostle.report.flips import Way, clean_answers, flip_counts, root_mean_square, taken
+from jostle.report.texts import Way, clean_answers, flip_counts, root_mean_square, taken
 from jostle.tokens import Embeddings, Words
 from tests.tokens.made_up_texts import PAD, Bag, network, padded, sentences
 

@@ -5,7 +5,7 @@ import torch
 
 import jostle
 from jostle.report import recover, render, write
-from jostle.report.measured import measured_page, percent
+from jostle.report.measurement import measured_page, percent
 from tests.tokens.made_up_texts import Bag, padded, sentences
 
 

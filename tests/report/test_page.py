@@ -1,6 +1,6 @@
 import pytest
 
-from jostle.errors import UsageError
+from jostle.base.errors import UsageError
 from jostle.report import Cell, Section, Table
 
 

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from jostle.integrations.text_pieces import Piece
+from jostle.integrations.text_classifier import Piece
 from jostle.report import Page, Section, render
-from jostle.report.passages import legend, passage
+from jostle.report.texts import legend, passage
 
 
 def test_a_token_says_its_flips():

@@ -10,7 +10,7 @@ import jostle
 from jostle.figures import profile_figure, svg
 from jostle.intervals import fixed
 from jostle.report import render
-from jostle.report.measured import measured_page
+from jostle.report.measurement import measured_page
 from jostle.report.positions import _group, _ranges, _series, where
 from tests.figures.made_up import measurement
 from tests.tokens.made_up_texts import Bag, padded, sentences

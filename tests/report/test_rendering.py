@@ -5,7 +5,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from jostle.errors import UsageError
+from jostle.base.errors import UsageError
 from jostle.figures import Series, curves, svg
 from jostle.report import Cell, Page, Passage, Section, Table, Token, render, write
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from jostle.errors import UsageError
+from jostle.base.errors import UsageError
+from jostle.base.randomness import Stream
 from jostle.perturbations import GaussianNoise, ReplaceBy, UniformToken
-from jostle.randomness import Stream
 from jostle.responses import AbsoluteChange, Flip, LogitChange
 from jostle.sampling import Evaluation, Grid, Trials, Until, evaluation
 from jostle.tokens import Coordinates, Inputs, TokenFunction

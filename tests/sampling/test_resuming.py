@@ -10,8 +10,8 @@ import jostle
 from jostle import Deletion, Embeddings, GaussianNoise, Grid, UniformToken, Until, Words
 from jostle.models.text_causal import CausalTextModel
 from jostle.models.text_recurrent import TextLSTM
-from jostle.sampling import resuming
-from jostle.sampling.resuming import Resuming, can_resume
+from jostle.sampling import prefixes as resuming
+from jostle.sampling.prefixes import Resuming, can_resume
 from jostle.tokens import Inputs, TokenFunction
 from tests.tokens.made_up_texts import LENGTHS, VOCABULARY, padded, sentences
 

@@ -10,8 +10,8 @@ from torch import nn
 
 import jostle
 from jostle import Deletion, Embeddings, GaussianNoise, Grid, ReplaceBy, UniformToken, Until, Words
-from jostle.errors import UsageError
-from jostle.randomness import Stream
+from jostle.base.errors import UsageError
+from jostle.base.randomness import Stream
 from jostle.tokens import Site
 from tests.tokens.made_up_texts import LENGTHS, PAD, VOCABULARY, Bag, network, padded, sentences
 

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from jostle.results import Record
+from jostle.base.store import Record
 from jostle.studies import Cell, Study
 from jostle.studies.study import Context
-from jostle.training.stacked_adamw import StackedAdamW
+from jostle_papers.stacked.adamw import StackedAdamW
 
 
 class Stop(BaseException):

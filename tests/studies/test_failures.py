@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from jostle.base.errors import FailureError, UsageError
 from jostle.data import DATASETS
-from jostle.errors import FailureError, UsageError
 from jostle.studies import STUDIES, CellsFailedError, run
-from jostle.studies.trained import following
+from jostle_papers.trained import course as following
 from tests.data.made_up import TEST, TRAIN, make_idx, make_official
 from tests.studies.test_kills import THINGS, Diverging, First, records
 
@@ -28,7 +28,7 @@ def cache(tmp_path_factory):
     folder = tmp_path_factory.mktemp("cache")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(DATASETS, "_things", DATASETS._things | pictures)
-        patch.setattr(STUDIES, "_modules", [])
+        patch.setitem(vars(STUDIES), "_published", {})
         patch.setattr(STUDIES, "_things", known)
         patch.setenv("XDG_CACHE_HOME", str(folder))
         patch.delenv("JOSTLE_DATA", raising=False)
@@ -80,7 +80,7 @@ def test_trying_again_does_only_what_failed(tmp_path, monkeypatch):
         done.append(chosen["lr"])
         return follow(chosen, *given)
 
-    monkeypatch.setattr("jostle.studies.trained.study.follow", watched)
+    monkeypatch.setattr("jostle_papers.trained.study.follow", watched)
     before = failing(tmp_path, name=Diverging.name)
     assert done == [0.003, 1e30, 0.0005]
     [path] = tmp_path.glob("trained/*/*/records.jsonl")

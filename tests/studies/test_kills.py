@@ -18,10 +18,10 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from jostle.base.store import Store
 from jostle.data import DATASETS, Dataset
-from jostle.results import Store
 from jostle.studies import STUDIES
-from jostle.studies.trained import Training, TrainingStudy, network, noise
+from jostle_papers.trained import Training, TrainingStudy, network, noise
 
 ROOT = Path(__file__).parent.parent.parent
 SIZES = {"image_size": 28, "channels": 1, "classes": 10}
@@ -80,7 +80,6 @@ THINGS = {"blobs": blobs}, {study.name: study for study in (First, Second, Diver
 
 def make_known():
     """Register the pictures and the studies, in a process that ends with the test; other studies are not imported."""
-    STUDIES._modules[:] = ["jostle.studies.p2403_06925.figure_13"]
     for registry, things in zip((DATASETS, STUDIES), THINGS, strict=True):
         registry._things.update(things)
 

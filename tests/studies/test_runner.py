@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 import torch
 
-from jostle.errors import UsageError
-from jostle.results import Store
+from jostle.base.errors import UsageError
+from jostle.base.store import Store
 from jostle.studies import STUDIES, CellsFailedError, Verdict, run
 from jostle.studies.folder import checkpoint_folder, only_here
 from tests.studies.toys import Toy, ToySettings, alone_in_process, make_known

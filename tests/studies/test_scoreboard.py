@@ -1,7 +1,7 @@
 import pytest
 
-from jostle.errors import UsageError
-from jostle.results import Store
+from jostle.base.errors import UsageError
+from jostle.base.store import Store
 from jostle.studies import STUDIES, CellsFailedError, markdown, run, scoreboard
 from jostle.studies.scoreboard import counts, in_words
 from jostle.studies.verdict import Finding, Verdict

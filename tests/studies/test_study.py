@@ -2,7 +2,7 @@ import dataclasses
 
 import pytest
 
-from jostle.errors import UsageError
+from jostle.base.errors import UsageError
 from jostle.studies import STUDIES, Cell, Records, Settings, get, names, register
 from jostle.studies.settings import differences, plain, replaced
 from jostle.studies.study import checked_cells
@@ -11,7 +11,7 @@ from tests.studies.toys import Toy, ToySettings
 
 @pytest.fixture
 def catalogue(monkeypatch):
-    monkeypatch.setattr(STUDIES, "_modules", [])
+    monkeypatch.setitem(vars(STUDIES), "_published", {})
     monkeypatch.setattr(STUDIES, "_things", {})
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from jostle.errors import UsageError
+from jostle.base.errors import UsageError
 from jostle.studies.evidence import (
     difference,
     exact,

@@ -13,7 +13,7 @@ import pytest
 import torch
 from matplotlib.figure import Figure
 
-from jostle.progress import State
+from jostle.base.progress import State
 from jostle.studies import STUDIES, Cell, Drawing, Settings, Study, holds_for_all, is_less
 
 
@@ -88,7 +88,7 @@ class Toy(Study[ToySettings]):
 
 def make_known(monkeypatch: pytest.MonkeyPatch) -> None:
     """The toy is the only study during one test; the others are not even imported."""
-    monkeypatch.setattr(STUDIES, "_modules", [])
+    monkeypatch.setitem(vars(STUDIES), "_published", {})
     monkeypatch.setattr(STUDIES, "_things", {Toy.name: Toy})
 
 
@@ -101,7 +101,6 @@ sys.path.insert(0, {str(root)!r})
 from jostle import studies
 from tests.studies.toys import Toy
 if __name__ == "__main__":
-    studies.STUDIES._modules.clear()
     studies.register(Toy)
     studies.run(Toy.name, "small", {argument}, progress=False, **{options!r})
 """

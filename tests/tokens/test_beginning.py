@@ -2,7 +2,7 @@
 
 import torch
 
-from jostle.tokens.beginning import beginning_at
+from jostle.tokens.padding import beginning_at
 
 
 def test_every_text_begins_at_its_own_column_and_the_rest_is_padding():

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from jostle.tokens.deleting import closed_up, without_free_column
+from jostle.tokens.padding import closed_up, without_free_column
 from tests.tokens.made_up_texts import PAD, padded, sentences
 
 

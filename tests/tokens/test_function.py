@@ -4,7 +4,7 @@ import torch
 from torch import nn
 
 import jostle
-from jostle.errors import FailureError, UsageError
+from jostle.base.errors import FailureError, UsageError
 from jostle.estimates import JostleWarning
 from jostle.tokens import Inputs, Rows, TokenFunction
 

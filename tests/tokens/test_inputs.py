@@ -3,7 +3,7 @@ import pytest
 import torch
 from torch.utils.data import DataLoader, Dataset, IterableDataset, SubsetRandomSampler, TensorDataset
 
-from jostle.errors import UsageError
+from jostle.base.errors import UsageError
 from jostle.tokens import Coordinates, Inputs, Patches, Rows, Whole
 
 X = torch.randn(10, 5, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from jostle.errors import UsageError
+from jostle.base.errors import UsageError
 from jostle.tokens import Padding
 
 RIGHT = np.array([[1, 1, 1, 0, 0], [1, 0, 0, 0, 0], [1, 1, 0, 1, 0]], dtype=bool)

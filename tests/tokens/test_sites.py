@@ -6,7 +6,7 @@ from torch import nn
 
 import jostle
 from jostle import Embeddings
-from jostle.errors import UsageError
+from jostle.base.errors import UsageError
 from jostle.tokens import Site
 from tests.tokens.made_up_texts import PAD, Bag, network, padded, sentences
 

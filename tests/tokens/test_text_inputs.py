@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from jostle import Embeddings, Rows, Words
-from jostle.errors import UsageError
+from jostle.base.errors import UsageError
 from jostle.tokens import Inputs, TokenFunction
 from tests.tokens.made_up_texts import LENGTHS, PAD, Bag, network, padded, sentences
 

@@ -1,8 +1,9 @@
 import pytest
 import torch
 
-from jostle import Embeddings, Words, specs
-from jostle.errors import UsageError
+from jostle import Embeddings, Words
+from jostle.base import specs
+from jostle.base.errors import UsageError
 from jostle.tokens import VIEWS, TextView
 
 SPECS = [

@@ -1,8 +1,8 @@
 import pytest
 import torch
 
-from jostle import specs
-from jostle.errors import UsageError
+from jostle.base import specs
+from jostle.base.errors import UsageError
 from jostle.tokens import VIEWS, Coordinates, Patches, Rows, Whole
 
 

@@ -6,7 +6,7 @@ from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 from torch import nn
 
-from jostle.errors import FailureError, UsageError
+from jostle.base.errors import FailureError, UsageError
 from jostle.training import checkpoints, load_weights, save_weights
 from jostle.training.evaluation import Evaluation
 from tests.training.toys import network, random_points, same_weights

@@ -2,8 +2,8 @@ import pytest
 import torch
 from torch import nn
 
+from jostle.base.errors import UsageError
 from jostle.data import Dataset
-from jostle.errors import UsageError
 from jostle.training import evaluate
 from tests.training.toys import network, random_points
 

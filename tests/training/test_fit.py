@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch import nn
 
-from jostle.errors import UsageError
+from jostle.base.errors import UsageError
 from jostle.training import Epoch, evaluate, fit
 from tests.training.toys import network, random_points, same_weights, separable
 

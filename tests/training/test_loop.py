@@ -2,13 +2,13 @@ import pytest
 import torch
 from torch import nn
 
+from jostle.base.errors import FailureError, UsageError
 from jostle.data import Dataset
-from jostle.errors import FailureError, UsageError
 from jostle.training import Constant, fit, loop
 from jostle.training.checkpoints import load
 from jostle.training.loop import Loop
+from jostle.training.randomness import order, own_randomness
 from jostle.training.recipe import Recipe
-from jostle.training.seeding import order, own_randomness
 from tests.training.toys import network, random_points, same_weights
 
 CPU = torch.device("cpu")

@@ -4,12 +4,13 @@ import pytest
 import torch
 from torch import nn
 
-from jostle.errors import UsageError
+from jostle.base.errors import UsageError
 from jostle.lowering import NoiseAugmentation, SensitivityPenalty
-from jostle.training import Constant, Epoch, fit, objectives
+from jostle.training import Constant, Epoch, fit
+from jostle.training import evaluation as objectives
 from jostle.training.checkpoints import load
+from jostle.training.randomness import order, own_randomness
 from jostle.training.recipe import Recipe
-from jostle.training.seeding import order, own_randomness
 from tests.training.toys import network, random_points, same_weights
 
 ADAM = {"optimizer": "adam", "lr": 0.01, "batch_size": 16, "max_epochs": 4}

@@ -3,8 +3,8 @@ import math
 import pytest
 import torch
 
-from jostle.errors import UsageError
-from jostle.training.objectives import check_logits, losses, predictions
+from jostle.base.errors import UsageError
+from jostle.training.evaluation import check_logits, losses, predictions
 
 
 def test_cross_entropy_by_hand():

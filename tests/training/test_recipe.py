@@ -5,8 +5,8 @@ import pytest
 import torch
 from torch import nn
 
+from jostle.base.errors import UsageError
 from jostle.data import Dataset
-from jostle.errors import UsageError
 from jostle.training import Constant, Cosine, Step
 from jostle.training.recipe import Recipe, check_same
 from tests.training.toys import network, random_points, same_weights

@@ -3,10 +3,10 @@ import sys
 
 import pytest
 
-from jostle.progress import State
+from jostle.base.progress import State
 from jostle.training import evaluate, fit, loop
 from jostle.training.evaluation import Evaluation
-from jostle.training.reporting import summary
+from jostle.training.fit import summary
 from tests.training.toys import network, random_points
 
 
@@ -47,7 +47,7 @@ def test_a_long_epoch_shows_that_it_goes_on(monkeypatch):
 
 
 def test_plain_lines_name_the_model_and_nothing_is_printed_by_default(capsys, monkeypatch):
-    monkeypatch.setattr("jostle.progress._SECONDS_BETWEEN_LINES", 0.0)
+    monkeypatch.setattr("jostle.base.progress._SECONDS_BETWEEN_LINES", 0.0)
     monkeypatch.setattr(sys.stderr, "isatty", lambda: False)
     fit(network(), random_points(), lr=0.01, max_epochs=1)
     assert capsys.readouterr() == ("", "")

@@ -11,8 +11,8 @@ import torch
 from safetensors.torch import save_file
 from torch import nn
 
+from jostle.base.errors import UsageError
 from jostle.data import Dataset
-from jostle.errors import UsageError
 from jostle.models import create
 from jostle.training import Epoch, fit, load_weights
 from jostle.training.checkpoints import load, restore

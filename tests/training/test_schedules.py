@@ -4,8 +4,8 @@ import warnings
 import pytest
 import torch
 
-from jostle import specs
-from jostle.errors import UsageError
+from jostle.base import specs
+from jostle.base.errors import UsageError
 from jostle.training import SCHEDULES, Constant, Cosine, Step
 
 EXAMPLES = {

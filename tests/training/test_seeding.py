@@ -1,6 +1,6 @@
 import torch
 
-from jostle.training.seeding import order, own_randomness
+from jostle.training.randomness import order, own_randomness
 
 CPU = torch.device("cpu")
 

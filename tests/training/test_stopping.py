@@ -1,8 +1,8 @@
 import pytest
 
-from jostle.errors import UsageError
+from jostle.base.errors import UsageError
 from jostle.training.evaluation import Evaluation
-from jostle.training.stopping import Limits
+from jostle.training.fit import Limits
 
 
 @pytest.mark.parametrize(

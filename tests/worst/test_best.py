@@ -4,15 +4,13 @@ import numpy as np
 import pytest
 import torch
 
-from jostle.randomness import Stream
+from jostle.base.randomness import Stream
 from jostle.responses import Flip, Margin
-from jostle.sampling.batching import Batching
+from jostle.sampling.batches import Batching
 from jostle.tokens import Inputs, Rows
 from jostle.worst import worst_case
-from jostle.worst.asking import GradientFunction
-from jostle.worst.best import Best
-from jostle.worst.cells import Cells
-from jostle.worst.objective import Objective
+from jostle.worst.ascent import Best
+from jostle.worst.cells import Cells, GradientFunction, Objective
 from tests.worst.maps import Halfspace, words
 
 

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 import jostle
-from jostle.errors import FailureError, UsageError
+from jostle.base.errors import FailureError, UsageError
 from jostle.estimates import JostleWarning
 from jostle.responses import RESPONSES, Flip
 from jostle.worst import worst_case

@@ -1,13 +1,13 @@
-"""The maps of ``jostle.features``: their own search by exact one-word updates is the twin of the general one."""
+"""Random feature maps: their own search by exact one-word updates is the twin of the general one."""
 
 import numpy as np
 import pytest
 
-from jostle import features
 from jostle.tokens import Inputs, Patches, Rows
 from jostle.worst import worst_case
-from jostle.worst.asking import GradientFunction
+from jostle.worst.cells import GradientFunction
 from jostle.worst.starts import suggested
+from jostle_papers.p2402_02969 import features
 from tests.worst.maps import words
 
 SIZES = {"num_tokens": 12, "dim": 32}

@@ -8,8 +8,8 @@ import torch
 from cyclopts import App
 from PIL import Image
 
+from jostle.base.errors import UsageError
 from jostle.cli.worst_case import worst_case as command
-from jostle.errors import UsageError
 from jostle.figures import svg
 from jostle.worst import WorstCase, worst_case
 from jostle.worst.picture import caption, chosen

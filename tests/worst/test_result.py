@@ -7,9 +7,9 @@ import pytest
 import torch
 
 import jostle
-from jostle.errors import UsageError
+from jostle.base.errors import UsageError
 from jostle.worst import WorstCase, worst_case
-from jostle.worst.averages import mean_over_inputs
+from jostle.worst.result import mean_over_inputs
 from tests.worst.maps import small_network, words
 
 FEW = {"tokens": "rows", "starts": 3, "steps": 4, "draws": 5}
@@ -61,8 +61,8 @@ def test_jostle_load_has_one_line_for_what_it_cannot_read(flips, tmp_path):
     broken = {
         "cut": (text[: len(text) // 2], "is not whole JSON"),
         "other": (text.replace("jostle/worst-case", "jostle/best-case"), "not a jostle result"),
-        "newer": (text.replace('"version": 1', '"version": 2'), "not a whole worst case of this version"),
-        "edited": (text.replace('"values": {', '"value_s": {'), "not a whole worst case of this version"),
+        "newer": (text.replace('"version": 1', '"version": 2'), "has version 2; this jostle reads 1"),
+        "edited": (text.replace('"values": {', '"value_s": {'), "lacks or garbles 'values'; was it edited"),
     }
     for name, (content, message) in broken.items():
         (tmp_path / f"{name}.json").write_text(content)
@@ -169,7 +169,7 @@ def test_many_inputs_are_searched_in_blocks(monkeypatch):
     choices = {"response": "margin", "radius": [0.5, 1.0], **FEW}
     model, inputs = small_network(), words(5, 4, 6)
     whole = worst_case(model, inputs, **choices)
-    monkeypatch.setattr("jostle.worst.searching._NUMBERS_AT_ONCE", 4 * 3 * 6 * 2)  # two inputs at a time
+    monkeypatch.setattr("jostle.worst.worst._NUMBERS_AT_ONCE", 4 * 3 * 6 * 2)  # two inputs at a time
     parts = worst_case(model, inputs, **choices)
     np.testing.assert_allclose(parts.mean, whole.mean, rtol=1e-9)
     np.testing.assert_allclose(parts.values, whole.values, rtol=0.05)

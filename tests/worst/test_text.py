@@ -6,7 +6,7 @@ import torch
 
 import jostle
 from jostle import Embeddings
-from jostle.errors import UsageError
+from jostle.base.errors import UsageError
 from jostle.worst import worst_case
 from tests.tokens.made_up_texts import LENGTHS, Bag, network, padded, sentences
 

@@ -8,14 +8,13 @@ from the Fourier weights; ``tables`` evaluates a function once at every point; `
 """
 
 from jostle.boolean import functions, kernels, networks
-from jostle.boolean.analysing import analyse
-from jostle.boolean.analysis import Analysis
+from jostle.boolean.analysis import Analysis, analyse
 from jostle.boolean.cube import LARGEST, points
 from jostle.boolean.kernels import kernel_spectrum
 from jostle.boolean.random_networks import Ensemble, random_functions, random_networks
 from jostle.boolean.sampled import Sampled, SampledAnalysis
 from jostle.boolean.stability import Inequality
-from jostle.boolean.truth_tables import read_table, write_table
+from jostle.boolean.tables import read_table, write_table
 
 __all__ = [
     "LARGEST",

@@ -1,21 +1,35 @@
-"""Everything about a function of n bits that its table says exactly."""
+"""Everything about a function of n bits that its table says exactly.
 
-from collections.abc import Iterable
+``analyse``: from a function or a table to all that can be said about it.
+
+Analyses as tables of text for a terminal.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from torch import Tensor
 
+from jostle.base.errors import UsageError
+from jostle.base.progress import Progress
+from jostle.base.specs import written
 from jostle.boolean import fourier, pointwise, stability
-from jostle.boolean.cube import dimension, subset_row
+from jostle.boolean.cube import LARGEST, dimension, subset_row
+from jostle.boolean.sampled import SampledAnalysis, sample
 from jostle.boolean.stability import RHOS, Inequality
-from jostle.errors import UsageError
-from jostle.specs import written
+from jostle.boolean.tables import Evaluator, Output, given_table, table_of
+from jostle.estimates.result import checked_level, checked_whole
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+    from jostle.boolean.functions import KnownFunction
+    from jostle.boolean.sampled import SampledAnalysis
+
 
 Floats = NDArray[np.float64]
 
@@ -168,7 +182,7 @@ class Analysis:
         return numbers
 
     def __str__(self) -> str:
-        from jostle.boolean.wording import exact_lines
+        from jostle.boolean.analysis import exact_lines
 
         return "\n".join(exact_lines(self))
 
@@ -191,3 +205,170 @@ def _one(rho: float) -> float:
     if np.ndim(rho):
         raise UsageError(f"rho={rho!r} must be one number here; ask for each of several")
     return rho
+
+
+_MOST = 1 << 28  # bits of all points together: two gigabytes
+
+Method = Literal["auto", "exact", "sampled"]
+
+
+def analyse(
+    f: Callable[..., Any] | Any,
+    n: int | None = None,
+    *,
+    method: Method = "auto",
+    output: Output = "auto",
+    tie: int | None = None,
+    tensors: bool = False,
+    samples: int = 2000,
+    level: float = 0.95,
+    seed: int = 0,
+    batch_size: int = 4096,
+    progress: Progress = False,
+) -> Analysis | SampledAnalysis:
+    """Sensitivity, influences and Fourier spectrum of a function of n bits.
+
+    Exact for n up to 24, from 2^n evaluations of f (never n 2^n); for larger n, estimates with intervals.
+
+    >>> from jostle.boolean import analyse
+    >>> b = analyse(lambda x: x.prod(axis=1), n=10)  # parity
+    >>> b.total_sensitivity, b.sensitivity, b.max_sensitivity, b.degree
+    (10.0, 1.0, 10, 10)
+    >>> analyse([-1, -1, -1, 1]).influences.tolist()  # AND of two bits, as a table
+    [0.5, 0.5]
+
+    Arguments:
+        f: a callable from a (batch, n) array of -1 and 1 to (batch,) numbers, an ``nn.Module``, or a table of 2^n
+            values in the order of ``itertools.product((-1, 1), repeat=n)``. Truth values count as -1 and 1.
+        n: the number of bits; may be left out for a table or a function that has an ``n`` of its own.
+        method: ``exact``, ``sampled``, or ``auto``: exact up to 24 bits.
+        output: ``values`` of f as they are, ``sign`` for the predictions of a network, or ``auto``: values, where a
+            function into 0 and 1 is an error, since its sensitivity would not count flips.
+        tie: -1 or 1, the sign of an output of exactly 0; by default such an output is an error.
+        tensors: give a callable that is no module tensors instead of arrays.
+        samples: random points for ``sampled``, each with its n neighbours.
+        level, seed: of the intervals and of the points.
+        batch_size: how many points f answers at once.
+        progress: as for ``jostle.measure``; only sampling shows it.
+
+    Raises:
+        UsageError: one line on what cannot be analysed.
+    """
+    if method not in ("auto", "exact", "sampled"):
+        raise UsageError(f"method={method!r} must be auto, exact or sampled")
+    checked_whole("samples", samples, least=2)
+    checked_whole("batch_size", batch_size, least=1)
+    checked_level(level)
+    checked_whole("seed", seed)
+    if not callable(f):
+        if method == "sampled":
+            raise UsageError("method='sampled' needs a function; a table already says everything exactly")
+        return Analysis.of(_table(f, n, output, tie))
+    bits = _bits(f, n)
+    if method != "exact" and bits > LARGEST and bits * samples > _MOST:
+        raise UsageError(f"{samples:,} samples of {bits:,} bits are too many to hold; take fewer samples or bits")
+    evaluator = Evaluator(f, bits, output, tie, tensors)
+    if method == "exact" and bits > LARGEST:
+        raise UsageError(f"n={bits} is too large for method='exact', 2^n evaluations; the limit is {LARGEST}")
+    if method == "exact" or (method == "auto" and bits <= LARGEST):
+        return Analysis.of(table_of(evaluator, bits, batch_size))
+    return sample(evaluator, bits, samples, level, seed, batch_size, progress)
+
+
+def _table(values: Any, n: int | None, output: Output, tie: int | None) -> np.ndarray[Any, Any]:
+    if not isinstance(values, np.ndarray | Tensor | list | tuple):
+        raise UsageError(f"f of type {type(values).__name__} is neither a function of bits nor a table of 2^n values")
+    table = given_table(values, output, tie)
+    found = len(table).bit_length() - 1
+    if n is not None and checked_whole("n", n, least=1) != found:
+        raise UsageError(f"n={n} does not fit a table of {len(table):,} values, which is for n={found}")
+    return table
+
+
+def _bits(f: Callable[..., Any], n: int | None) -> int:
+    """The number of bits: as given, or as a function or network of jostle's knows it."""
+    own = getattr(f, "n", None) if type(f).__module__.startswith("jostle.boolean") else None
+    if n is None and own is None:
+        raise UsageError("n is missing: give the number of bits, analyse(f, n=10)")
+    bits = checked_whole("n", n if n is not None else own, least=1)  # type: ignore[arg-type]
+    if own not in (None, bits):
+        raise UsageError(f"n={n} does not fit a function of {own} bits")
+    return bits
+
+
+_FEW = 12
+
+
+def exact_lines(b: "Analysis", rhos: Sequence[float] | None = None) -> list[str]:
+    """An exact analysis, a quantity a line."""
+    rhos = rhos or RHOS
+    kind = "into {-1, 1}" if b.is_boolean else f"real, from {b.table.min():.6g} to {b.table.max():.6g}"
+    lines = [
+        f"function of {b.n} bits {kind}; exact, from {len(b.table):,} values",
+        _row("mean", b.mean),
+        _row("total sensitivity", b.total_sensitivity, f"sensitivity {b.sensitivity:.6g} (per bit)"),
+        _row("max sensitivity", b.max_sensitivity, f"min {b.min_sensitivity:.6g}"),
+        _row("degree", b.degree),
+        f"  {'influences':<20} {_numbers(b.influences)}",
+        f"  {'Fourier weight':<20} {_by_degree(b.fourier_weight)}",
+        f"  {'noise stability':<20} " + "   ".join(f"rho {written(rho)}: {b.noise_stability(rho):.6g}" for rho in rhos),
+    ]
+    if b.is_boolean:
+        profile = b.sensitivity_profile
+        counts = [f"{s}: {count:,}" for s, count in enumerate(profile.tolist()) if count]
+        lines += [
+            f"  {'inputs of s':<20} {_shortened(counts)}",
+            f"  {'disagreement':<20} " + "   ".join(f"rho {written(rho)}: {b.disagreement(rho):.6g}" for rho in rhos),
+            f"  {'Huang':<20} {b.huang}",
+            *(f"  {'Proposition 3.2':<20} {b.proposition_3_2(rho)}" for rho in rhos if rho >= 0),
+            *(f"  {'average sensitivity':<20} {b.average_bound(rho)}" for rho in rhos if rho >= 0),
+        ]
+    return lines
+
+
+def sampled_lines(b: "SampledAnalysis", rhos: Sequence[float] | None = None) -> list[str]:
+    """A sampled analysis, a quantity a line."""
+    kind = "into {-1, 1}" if b.is_boolean else "real"
+    level = f"{b.measurement.settings.level:.0%}"
+    values, low, high = b.influences
+    largest = np.argsort(-values, kind="stable")[:5]
+    shown = "   ".join(f"bit {i}: {values[i]:.3g} [{low[i]:.3g}, {high[i]:.3g}]" for i in largest)
+    return [
+        f"function of {b.n} bits {kind}; estimated from {b.samples:,} random inputs and all their neighbours, "
+        f"{level} intervals",
+        f"  {'mean':<20} {b.mean}",
+        f"  {'total sensitivity':<20} {b.total_sensitivity}",
+        f"  {'sensitivity':<20} {b.sensitivity}",
+        f"  {'max sensitivity':<20} at least {b.max_sensitivity_seen:g}, the largest seen",
+        f"  {'largest influences':<20} {shown}",
+        *(f"  {f'stability, rho {written(rho)}':<20} {b.noise_stability(rho)}" for rho in rhos or RHOS),
+    ]
+
+
+def formula_line(known: "KnownFunction") -> list[str]:
+    """What a formula says about a function of the library, beside what was computed; nothing where there is none."""
+    exact = known.exact
+    names = ("total_sensitivity", "max_sensitivity", "degree")
+    parts = [
+        f"{name.replace('_', ' ')} {getattr(exact, name):.6g}" for name in names if getattr(exact, name) is not None
+    ]
+    mean = " (the mean over such functions)" if exact.is_expectation else ""
+    return [f"  {'by formula':<20} {', '.join(parts)}{mean}"] if parts else []
+
+
+def _row(name: str, value: float, note: str = "") -> str:
+    return f"  {name:<20} {value:<12.6g} {note}".rstrip()
+
+
+def _numbers(values: NDArray[Any]) -> str:
+    if len(values) > 1 and np.all(values == values[0]):
+        return f"all {len(values)}: {values[0]:.6g}"
+    return _shortened([f"{value:.4g}" for value in values.tolist()], " ")
+
+
+def _by_degree(weight: NDArray[Any]) -> str:
+    return _shortened([f"{k}: {value:.4g}" for k, value in enumerate(weight.tolist()) if value > 1e-15 * weight.sum()])
+
+
+def _shortened(parts: list[str], joint: str = "   ") -> str:
+    return joint.join(parts) if len(parts) <= _FEW else f"{joint.join(parts[:_FEW])}{joint}... ({len(parts)} in all)"

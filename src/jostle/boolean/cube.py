@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from jostle.errors import UsageError
+from jostle.base.errors import UsageError
 
 LARGEST = 24  # the largest n whose 2^n points are enumerated: 16 million evaluations, a table of 16 MB
 

@@ -17,14 +17,15 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from jostle.base.errors import UsageError
+from jostle.base.estimate import Interval
+from jostle.base.randomness import Stream
 from jostle.boolean import cube, fourier, networks, pointwise
-from jostle.boolean.networks import initialisation, stacking
-from jostle.errors import UsageError
-from jostle.estimates.settings import checked_whole
+from jostle.boolean.networks import ensemble as stacking
+from jostle.boolean.networks import parts as initialisation
+from jostle.estimates.result import checked_whole
 from jostle.intervals import fixed
-from jostle.intervals.interval import Interval
 from jostle.models.sizes import check_choice, check_positive
-from jostle.randomness import Stream
 
 __all__ = ["Ensemble", "draw_network", "random_functions", "random_networks"]
 

@@ -9,19 +9,20 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from jostle.base.errors import UsageError
+from jostle.base.estimate import Interval
+from jostle.base.progress import Progress
+from jostle.base.randomness import Stream
+from jostle.base.specs import written
 from jostle.boolean.cube import subset_row
 from jostle.boolean.stability import RHOS, checked_rho
 from jostle.boolean.tables import Evaluator
-from jostle.errors import UsageError
 from jostle.estimates import Measurement, measure
-from jostle.estimates.estimate import plain
-from jostle.intervals import Interval, fixed
+from jostle.estimates.result import plain
+from jostle.intervals import fixed
 from jostle.perturbations import SignFlip
-from jostle.progress import Progress
-from jostle.randomness import Stream
 from jostle.responses import Flip, Response, logits_of
 from jostle.sampling import Grid
-from jostle.specs import written
 from jostle.tokens import Coordinates
 
 _ROUNDING = 1e-12  # a spread no larger than this share of the numbers is one of rounding
@@ -187,7 +188,7 @@ class SampledAnalysis:
         return found
 
     def __str__(self) -> str:
-        from jostle.boolean.wording import sampled_lines
+        from jostle.boolean.analysis import sampled_lines
 
         return "\n".join(sampled_lines(self))
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from jostle.errors import UsageError
+from jostle.base.errors import UsageError
 
 RHOS = (0.1, 0.5, 0.9)  # shown where nobody asked for others
 

@@ -7,8 +7,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from jostle import specs
-from jostle.report.measured import percent
+from jostle.base import specs
+from jostle.report.measurement import percent
 from jostle.tokens import VIEWS, Inputs, TokenFunction, TokenView
 from jostle.tokens.text import padding_id
 

@@ -2,24 +2,24 @@
 
 import sys
 import traceback
+from importlib.metadata import entry_points
 from typing import Any
 
 from cyclopts import App, CycloptsError
 from rich.console import Console
 
 import jostle
+from jostle.base.errors import JostleError
 from jostle.cli.boolean import boolean
 from jostle.cli.corrupt import corrupt
 from jostle.cli.data import data
-from jostle.cli.demo import demo
-from jostle.cli.listing import list_names
 from jostle.cli.measure import compare, measure
 from jostle.cli.memory import keep_memory
+from jostle.cli.names import list_names
 from jostle.cli.report import report
 from jostle.cli.run import run
 from jostle.cli.sweep import sweep
 from jostle.cli.worst_case import worst_case
-from jostle.errors import JostleError
 
 _HELP = """Jostle one input token: does the prediction hold?
 
@@ -55,11 +55,12 @@ app.command(sweep)
 app.command(worst_case)
 app.command(boolean)
 app.command(corrupt)
-app.command(demo)
 app.command(run)
 app.command(report)
 app.command(data)
 app.command(list_names, name="list")
+for command in entry_points(group="jostle.commands"):  # of this and other packages, imported when they are called
+    app.command(command.value, name=command.name)
 
 
 def main(arguments: list[str] | None = None) -> None:

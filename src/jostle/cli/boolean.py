@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Group, Parameter
 
+from jostle.base.errors import UsageError
 from jostle.cli.numbers import whole
 from jostle.cli.outputs import check_outputs, say
-from jostle.errors import UsageError
 
 if TYPE_CHECKING:
     from jostle.boolean import Analysis, SampledAnalysis
@@ -137,7 +137,8 @@ def _check(
 
 def _named(name: str, n: int | None) -> tuple["KnownFunction | None", Any]:
     """A function of the library, or the table of a file."""
-    from jostle.boolean import functions, truth_tables
+    from jostle.boolean import functions
+    from jostle.boolean import tables as truth_tables
 
     if Path(name).suffix.lower() in _FILES:
         return None, truth_tables.read_table(Path(name))
@@ -155,7 +156,7 @@ def _network(model: str, weights: str | None, shape: str | None, n: int | None, 
 
     from torch import nn
 
-    from jostle.cli.loading import load_model
+    from jostle.cli.inputs import load_model
 
     if n is None:
         raise UsageError(f"how many bits does the network take? Give --n, for example --model {model} --n 10")
@@ -189,7 +190,7 @@ def _print(
             numbers["largest_coefficients"] = [{"subset": list(subset), "value": value} for subset, value in largest]
         say(json.dumps({"name": name, **numbers}, indent=1))
         return
-    from jostle.boolean.wording import exact_lines, formula_line, sampled_lines
+    from jostle.boolean.analysis import exact_lines, formula_line, sampled_lines
 
     lines = exact_lines(found, rho) if isinstance(found, Analysis) else sampled_lines(found, rho)
     lines += [f"  {'coefficient':<20} {value:+.6g} of {_subset(subset)}" for subset, value in largest]

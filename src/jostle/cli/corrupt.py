@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
+from jostle.base.errors import UsageError
+from jostle.base.files import replacing
 from jostle.cli.numbers import counted, whole
 from jostle.cli.outputs import check_outputs
-from jostle.errors import UsageError
-from jostle.files import replacing
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -68,9 +68,8 @@ def corrupt(
         raise UsageError(f"--image {image} must be at least 0 and --limit {limit} at least 1")
     import numpy as np
 
-    from jostle.cli.loading import has_no_splits
-    from jostle.corruptions.checking import check_images
-    from jostle.corruptions.corrupting import corrupted
+    from jostle.cli.inputs import has_no_splits
+    from jostle.corruptions.corruption import check_images, corrupted
 
     names = _names(corruption)
     is_picture = suffix in _PICTURES
@@ -138,7 +137,7 @@ def _range(text: str) -> tuple[float, float]:
 def _load(spec: str, split: str | None, limit: int) -> tuple[Any, Any]:
     """The first images and, of a named dataset, their labels."""
     import jostle.data
-    from jostle.cli.loading import check_name, has_no_splits, load_inputs
+    from jostle.cli.inputs import check_name, has_no_splits, load_inputs
     from jostle.data.image_folder import open_images
 
     if has_no_splits(spec):

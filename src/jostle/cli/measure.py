@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
+from jostle.base.errors import UsageError
 from jostle.cli.options import MODEL_HELP, WHAT, Options, is_random, random_weights
 from jostle.cli.outputs import check_outputs, say
-from jostle.errors import UsageError
 
 if TYPE_CHECKING:
     from jostle.cli.task import Task
@@ -124,7 +124,7 @@ def files_read(specs: dict[str, str], weights: dict[str, str], options: Options)
 
 def loaded(specs: dict[str, str], weights: dict[str, str], options: Options) -> tuple[dict[str, Any], dict[str, str]]:
     """The models by name, and a warning for each whose weights are random, which is also printed at once."""
-    from jostle.cli.loading import load_model
+    from jostle.cli.inputs import load_model
 
     models = {name: load_model(spec, weights.get(name), options.seed) for name, spec in specs.items()}
     said = {name: random_weights(name) for name, spec in specs.items() if is_random(spec) and name not in weights}

@@ -5,8 +5,8 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from jostle.errors import UsageError
-from jostle.files import check_writable
+from jostle.base.errors import UsageError
+from jostle.base.files import check_writable
 
 _EXAMPLES = {
     "--report": "report.html",

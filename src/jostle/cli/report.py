@@ -6,9 +6,9 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from jostle.base.errors import UsageError
+from jostle.base.files import check_writable
 from jostle.cli.numbers import counted
-from jostle.errors import UsageError
-from jostle.files import check_writable
 
 
 def report(

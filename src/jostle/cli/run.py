@@ -8,8 +8,8 @@ from typing import Annotated, Any, Literal
 from cyclopts import Parameter
 from rich.console import Console
 
+from jostle.base.errors import FailureError, JostleError, UsageError
 from jostle.cli.numbers import whole
-from jostle.errors import FailureError, JostleError, UsageError
 
 SET_HELP = "KEY=VALUE: replace a setting; give it once for each. The result is labelled as modified and kept apart."
 # What cli.memory asks of this process's allocator; worker processes read it when they start.

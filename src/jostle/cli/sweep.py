@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
+from jostle.base.errors import UsageError
 from jostle.cli.measure import choices_of, files_read, loaded, plan_of, with_warnings
 from jostle.cli.options import MODEL_HELP, OUTPUT, WHAT, Options
 from jostle.cli.outputs import check_outputs, say
-from jostle.errors import UsageError
 
 if TYPE_CHECKING:
     from jostle.cli.task import Task
@@ -87,7 +87,7 @@ def _task(
 ) -> tuple["Task", list[float]]:
     """Models and inputs that fit each other, and the strengths as numbers, in whatever unit they were written."""
     from jostle.cli.task import make_task
-    from jostle.estimates.sweep_strengths import family_of
+    from jostle.estimates.sweep import family_of
 
     kind = options.perturbation or "gaussian-noise"
     parameter = family_of(kind).parameter
@@ -106,7 +106,7 @@ def _swept(task: "Task", options: SweepOptions, strengths: list[float], plan: st
     """The sweep and the exit code: 130 for one that was interrupted."""
     from jostle.estimates import JostleWarning
     from jostle.estimates import sweep as sweep_models
-    from jostle.estimates.sweeping import InterruptedSweep
+    from jostle.estimates.sweep import InterruptedSweep
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", JostleWarning)  # printed with the result

@@ -6,17 +6,17 @@ from typing import Any
 
 from torch import Tensor
 
+from jostle.base.errors import UsageError
 from jostle.cli.accuracy import accuracy_notes
-from jostle.cli.loading import load_labelled, matching
+from jostle.cli.inputs import load_labelled, matching
 from jostle.cli.options import Options
 from jostle.cli.text_report import Look, accuracy_lines, example_sections, look_at
 from jostle.cli.texts import Texts, any_word, is_texts, read_texts, unwrapped, vocabulary
 from jostle.data import TextDataset
-from jostle.errors import UsageError
 from jostle.estimates import Comparison, Measurement
 from jostle.perturbations import Perturbation
 from jostle.report import Page, Section
-from jostle.report.measured import measured_page, percent
+from jostle.report.measurement import measured_page, percent
 from jostle.tokens import TokenView
 
 _ONLY_TEXTS = ("text", "label", "special", "tokenizer", "max_length")

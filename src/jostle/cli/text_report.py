@@ -9,12 +9,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from jostle.base.randomness import Stream
 from jostle.cli.texts import Texts
-from jostle.randomness import Stream
 from jostle.report import Section
-from jostle.report.flips import clean_answers, flip_counts, taken
-from jostle.report.measured import percent
-from jostle.report.passages import legend, passage
+from jostle.report.measurement import percent
+from jostle.report.texts import clean_answers, flip_counts, legend, passage, taken
 
 _LOOKED_AT = 500  # texts whose clean answers are looked at, at most
 _TOKENS_LOOKED_AT = 20_000  # of long texts fewer

@@ -10,15 +10,15 @@ import torch
 from torch import Tensor, nn
 
 import jostle.data
-from jostle import specs
+from jostle.base import specs
+from jostle.base.errors import UsageError
 from jostle.cli.options import Options
 from jostle.data import TextDataset
 from jostle.data.text_csv import PREFIX, load_options, read_spec
-from jostle.errors import UsageError
 from jostle.integrations import TextClassifier, TextReader, reader_of
 from jostle.models.text_model import TextModel
 from jostle.perturbations import PERTURBATIONS, GaussianNoise, Perturbation, UniformToken
-from jostle.report.flips import Way, root_mean_square, taken
+from jostle.report.texts import Way, root_mean_square, taken
 from jostle.tokens import VIEWS, Embeddings, TextView, TokenView
 from jostle.tokens.sites import word_embedding
 from jostle.tokens.text import configured_padding, padding_id

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
+from jostle.base.errors import UsageError
+from jostle.base.files import read_text
 from jostle.cli.numbers import whole
 from jostle.cli.options import (
     DATA_HELP,
@@ -27,8 +29,6 @@ from jostle.cli.options import (
     random_weights,
 )
 from jostle.cli.outputs import check_outputs, say
-from jostle.errors import UsageError
-from jostle.files import read_text
 
 if TYPE_CHECKING:
     from jostle.cli.task import Task
@@ -110,7 +110,7 @@ def worst_case(
     _check_words(options.tokens)
     _check_shown(options.shown, options.limit, "the first of --limit")
     table = None if options.words is None else _words(options.words)
-    from jostle.cli.loading import load_model
+    from jostle.cli.inputs import load_model
     from jostle.cli.task import make_task
 
     loaded = load_model(model, options.weights, options.seed)

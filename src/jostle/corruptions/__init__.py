@@ -8,10 +8,8 @@ Left on the line: ``jostle.data``; right: ``jostle.models``. To add a corruption
 ``noise.py`` does.
 """
 
-from jostle.corruptions.accuracy import accuracy_under
-from jostle.corruptions.corrupting import corrupt
-from jostle.corruptions.corruption import CORRUPTIONS, FAMILIES, Corruption, Draws, corruption, names
-from jostle.corruptions.outcome import Accuracy, CorruptionAccuracy
+from jostle.corruptions.accuracy import Accuracy, CorruptionAccuracy, accuracy_under
+from jostle.corruptions.corruption import CORRUPTIONS, FAMILIES, Corruption, Draws, corrupt, corruption, names
 
 __all__ = [
     "CORRUPTIONS",

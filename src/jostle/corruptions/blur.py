@@ -7,7 +7,7 @@ import numpy as np
 from scipy import ndimage
 
 from jostle.corruptions.corruption import Draws, Floats, corruption, scale_of
-from jostle.corruptions.resampling import motion_blurred, zoomed
+from jostle.corruptions.pixels import motion_blurred, zoomed
 
 _TRUNCATE = 4.0  # Gaussians end after so many standard deviations
 

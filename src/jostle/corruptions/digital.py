@@ -9,7 +9,7 @@ import numpy as np
 from scipy import ndimage
 
 from jostle.corruptions.corruption import Draws, Floats, corruption
-from jostle.corruptions.resampling import bilinear
+from jostle.corruptions.pixels import bilinear
 
 
 @corruption("contrast", "digital", [(0.75,), (0.5,), (0.4,), (0.3,), (0.15,)])

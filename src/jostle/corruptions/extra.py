@@ -7,8 +7,8 @@ import numpy as np
 from scipy import ndimage
 
 from jostle.corruptions.blur import gaussian_blurred
-from jostle.corruptions.colours import painted
 from jostle.corruptions.corruption import Draws, Floats, corruption, scale_of
+from jostle.corruptions.pixels import painted
 
 _WATER = (175 / 255, 238 / 255, 238 / 255)
 _MUD = (63 / 255, 42 / 255, 20 / 255)

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from jostle.corruptions.corruption import CIFAR_SIDE, Draws, Floats
-from jostle.corruptions.resampling import interpolated
+from jostle.corruptions.pixels import interpolated
 
 _CRYSTALS = 14
 _SINE = math.sqrt(3) / 2  # of 60 degrees

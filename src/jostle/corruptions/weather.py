@@ -7,9 +7,8 @@ import math
 
 import numpy as np
 
-from jostle.corruptions.colours import luminance, painted
 from jostle.corruptions.corruption import Draws, Floats, corruption, scale_of
-from jostle.corruptions.resampling import motion_blurred, stretched
+from jostle.corruptions.pixels import luminance, motion_blurred, painted, stretched
 from jostle.corruptions.textures import clouds, crystals
 
 # Mean colour and spread of the published photographs at the size at which CIFAR-10-C uses them.

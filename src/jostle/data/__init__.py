@@ -1,7 +1,7 @@
 """Labelled inputs by name: one file per dataset, and ``load`` to get one.
 
 Here: finding, downloading, checking and reading files, splitting them, and turning texts into token ids. Not here: what
-a token of an input is (``jostle.tokens``). Left on the line: ``jostle.files`` and ``jostle.progress``; right:
+a token of an input is (``jostle.tokens``). Left on the line: ``jostle.base.files`` and ``jostle.base.progress``; right:
 ``jostle.models``. To add a dataset, put ``register`` on a function from a split to a ``Dataset``, as ``mnist_5000.py``
 does, or, if it comes as official files, imitate ``mnist.py``; for texts put ``register_text`` on a function to a
 ``TextDataset``, as ``movie_reviews.py`` does, or imitate ``mrpc.py``; then add its module to the list below.
@@ -11,21 +11,18 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Literal, overload
 
+from jostle.base.errors import FailureError, UsageError
+from jostle.base.progress import Progress
+from jostle.base.registry import Registry, unknown_name
 from jostle.data.dataset import SPLITS, Dataset
 from jostle.data.downloads import download as download_files
 from jostle.data.inventory import DatasetState, describe
-from jostle.data.official import FileDataset, FoundFiles
+from jostle.data.official import FileDataset, FoundFiles, TextFileDataset
 from jostle.data.places import absent, cache_folder, locate, places
 from jostle.data.selection import check_limit, check_seed, choose
-from jostle.data.text_batches import LengthOrder, length_order
 from jostle.data.text_dataset import TextDataset
-from jostle.data.text_encoding import encode, encode_mapping
-from jostle.data.text_files import TextFileDataset
-from jostle.data.text_tokenizer import TextTokenizer, load_tokenizer
-from jostle.data.text_vocabulary import train_tokenizer
-from jostle.errors import FailureError, UsageError
-from jostle.progress import Progress
-from jostle.registry import Registry, unknown_name
+from jostle.data.text_encoding import LengthOrder, encode, encode_mapping, length_order
+from jostle.data.text_tokenizer import TextTokenizer, load_tokenizer, train_tokenizer
 
 __all__ = [
     "DATASETS",
@@ -50,15 +47,28 @@ __all__ = [
     "train_tokenizer",
 ]
 
-_MODULES = ["mnist_5000", "mnist", "fashion_mnist", "cifar_10", "svhn"]
 DATASETS = Registry[Callable[[str], Dataset] | FileDataset](
-    "dataset", modules=[f"jostle.data.{module}" for module in _MODULES]
+    "dataset",
+    homes={
+        "cifar-10": "jostle.data.cifar_10",
+        "fashion-mnist": "jostle.data.fashion_mnist",
+        "mnist": "jostle.data.mnist",
+        "mnist-5000": "jostle.data.mnist_5000",
+        "svhn": "jostle.data.svhn",
+    },
+    group="jostle.data",
 )
 register = DATASETS.register
 
-_TEXT_MODULES = ["mrpc", "qqp", "imdb", "movie_reviews"]
 TEXT_DATASETS = Registry[Callable[[str], TextDataset] | TextFileDataset](
-    "dataset of texts", modules=[f"jostle.data.{module}" for module in _TEXT_MODULES]
+    "dataset of texts",
+    homes={
+        "imdb": "jostle.data.imdb",
+        "movie-reviews": "jostle.data.movie_reviews",
+        "mrpc": "jostle.data.mrpc",
+        "qqp": "jostle.data.qqp",
+    },
+    group="jostle.text_data",
 )
 register_text = TEXT_DATASETS.register
 TextName = Literal["imdb", "movie-reviews", "mrpc", "qqp"]  # for type checkers, which cannot ask the registry

@@ -4,7 +4,7 @@ import functools
 import hashlib
 from pathlib import Path
 
-from jostle.errors import UsageError
+from jostle.base.errors import UsageError
 
 
 def verify(path: Path, size: int, sha256: str, dataset: str) -> None:

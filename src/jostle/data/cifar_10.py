@@ -10,10 +10,10 @@ from pathlib import Path
 
 import numpy as np
 
+from jostle.base.errors import UsageError
 from jostle.data import register
 from jostle.data.images import Images, check_labels
 from jostle.data.official import FileDataset, FoundFiles, OfficialFile
-from jostle.errors import UsageError
 
 RECORD = 1 + 3 * 32 * 32
 _BATCH_SIZE = 30_730_000

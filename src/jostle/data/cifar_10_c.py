@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from jostle.base.errors import UsageError
+from jostle.base.registry import unknown_name
 from jostle.data.dataset import Dataset
 from jostle.data.images import Images, check_labels
 from jostle.data.places import Place, places
 from jostle.data.selection import check_limit, check_seed, choose
-from jostle.errors import UsageError
-from jostle.registry import unknown_name
 
 ADDRESS = "https://zenodo.org/records/2535967"
 FOLDERS = ("CIFAR-10-C", "cifar-10-c", "cifar10c", "cifar_10_c")

@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path, PurePosixPath
 from typing import IO
 
+from jostle.base.errors import FailureError, UsageError
+from jostle.base.files import replacing
+from jostle.base.progress import Progress, Reporter, State, reporter
 from jostle.data.checksums import difference
 from jostle.data.official import FileDataset, OfficialFile
-from jostle.errors import FailureError, UsageError
-from jostle.files import replacing
-from jostle.progress import Progress, Reporter, State, reporter
 
 _CHUNK = 1 << 20
 _SECONDS_OF_SILENCE = 30

@@ -3,11 +3,11 @@
 from collections.abc import Collection
 from dataclasses import replace
 
+from jostle.base.errors import UsageError
 from jostle.data import register
 from jostle.data.idx import read_images
 from jostle.data.images import Images
 from jostle.data.official import FileDataset, FoundFiles, OfficialFile
-from jostle.errors import UsageError
 
 HELD_OUT = 10_000
 _ADDRESSES = (

@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from jostle.base.errors import UsageError
 from jostle.data.images import Images, check_labels
-from jostle.errors import UsageError
 
 
 def read_idx(path: Path, axes: int) -> NDArray[np.uint8]:

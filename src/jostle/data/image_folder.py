@@ -15,12 +15,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from jostle import specs
+from jostle.base import specs
+from jostle.base.errors import UsageError
+from jostle.base.registry import unknown_name
 from jostle.data.dataset import Dataset
 from jostle.data.preprocessing import Preprocessing, read
 from jostle.data.selection import check_limit, check_seed, choose
-from jostle.errors import UsageError
-from jostle.registry import unknown_name
 
 PREFIX = "images:"
 SUFFIXES = (".jpg", ".jpeg", ".png")

@@ -7,9 +7,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from jostle.base.errors import UsageError
 from jostle.data.dataset import Dataset
 from jostle.data.selection import Rows
-from jostle.errors import UsageError
 
 
 @dataclass(frozen=True, eq=False)

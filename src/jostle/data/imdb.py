@@ -10,15 +10,13 @@ from dataclasses import replace
 import numpy as np
 import torch
 
+from jostle.base.errors import UsageError
 from jostle.data import register_text
 from jostle.data.movie_reviews import read_reviews
-from jostle.data.official import FoundFiles, OfficialFile
+from jostle.data.official import FoundFiles, OfficialFile, TextFileDataset
 from jostle.data.text_csv import read_columns
-from jostle.data.text_dataset import TextDataset
-from jostle.data.text_files import TextFileDataset
-from jostle.data.text_splits import balanced_split, first_of_each
+from jostle.data.text_dataset import TextDataset, balanced_split, first_of_each
 from jostle.data.text_tables import LabelledRows
-from jostle.errors import UsageError
 
 FILE = "imdb_train.csv.gz"
 TEST_PER_CLASS = 2_500

@@ -5,13 +5,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from jostle.base.errors import UsageError
 from jostle.data.checksums import difference
 from jostle.data.dataset import SPLITS, Dataset
-from jostle.data.official import FileDataset, FoundFiles
+from jostle.data.official import FileDataset, FoundFiles, TextFileDataset
 from jostle.data.places import Place, candidates, locate, places
 from jostle.data.text_dataset import TextDataset
-from jostle.data.text_files import TextFileDataset
-from jostle.errors import UsageError
 
 Source = FileDataset | Callable[[str], Dataset] | Callable[[str], TextDataset]
 

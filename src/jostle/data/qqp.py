@@ -9,9 +9,8 @@ from collections.abc import Collection
 import torch
 
 from jostle.data import register_text
-from jostle.data.official import FoundFiles, OfficialFile
+from jostle.data.official import FoundFiles, OfficialFile, TextFileDataset
 from jostle.data.text_dataset import TextDataset
-from jostle.data.text_files import TextFileDataset
 from jostle.data.text_tables import read_pairs
 
 _FILES = {"train": "bimpm_dev.tsv", "test": "bimpm_test.tsv"}

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from jostle.errors import UsageError
+from jostle.base.errors import UsageError
 
 Rows = slice | NDArray[np.intp]
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from jostle.base.errors import UsageError
 from jostle.data import register
 from jostle.data.images import Images, check_labels
 from jostle.data.official import FileDataset, FoundFiles, OfficialFile
-from jostle.errors import UsageError
 
 _ADDRESS = "http://ufldl.stanford.edu/housenumbers/"
 _NAMES = {"train": "train_32x32.mat", "test": "test_32x32.mat"}

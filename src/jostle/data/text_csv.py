@@ -10,13 +10,11 @@ from pathlib import Path
 
 import torch
 
+from jostle.base.errors import UsageError
+from jostle.base.registry import unknown_name
 from jostle.data.dataset import SPLITS
-from jostle.data.text_dataset import TextDataset
-from jostle.data.text_labels import numbered
-from jostle.data.text_splits import share_split
-from jostle.data.text_tables import cells, decoded, read_bytes
-from jostle.errors import UsageError
-from jostle.registry import unknown_name
+from jostle.data.text_dataset import TextDataset, share_split
+from jostle.data.text_tables import cells, decoded, numbered, read_bytes
 
 PREFIX = "csv:"
 SPLIT_SEED = 0

@@ -4,25 +4,20 @@
 comparisons, differences and sweeps carry them to people and files.
 """
 
-from jostle.estimates.comparison import Comparison, Difference
-from jostle.estimates.estimate import Estimate, Profile
-from jostle.estimates.loading import load
-from jostle.estimates.measurement import Measurement
-from jostle.estimates.measuring import Interrupted, JostleWarning, compare, measure
-from jostle.estimates.sweep_result import Sweep
-from jostle.estimates.sweeping import sweep
+from jostle.estimates.measure import Interrupted, JostleWarning, compare, measure
+from jostle.estimates.result import Comparison, Difference, MeanChange, Measurement, Profile
+from jostle.estimates.sweep import Sweep, sweep
 
 __all__ = [
     "Comparison",
     "Difference",
-    "Estimate",
     "Interrupted",
     "JostleWarning",
+    "MeanChange",
     "Measurement",
     "Profile",
     "Sweep",
     "compare",
-    "load",
     "measure",
     "sweep",
 ]

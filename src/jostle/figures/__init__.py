@@ -7,11 +7,10 @@ opens. ``svg`` makes text for an HTML page of it, ``save`` a file. ``curves.py``
 from jostle.figures.boolean import boolean_figure
 from jostle.figures.curves import Series, curves
 from jostle.figures.differences import differences
-from jostle.figures.dots import dots
 from jostle.figures.heat_maps import heat_maps
 from jostle.figures.output import save, svg
+from jostle.figures.points import dots, scatter
 from jostle.figures.profile import profile_figure
-from jostle.figures.scatter import scatter
 from jostle.figures.style import Look, looks
 
 __all__ = [

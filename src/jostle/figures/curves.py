@@ -1,17 +1,23 @@
-"""Lines with bands: a quantity over training steps, noise levels, positions."""
+"""Lines with bands: a quantity over training steps, noise levels, positions.
+
+Sensitivity against the strength of the noise, a line for each model.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
-from jostle.errors import UsageError
-from jostle.figures.labels import end_labels
-from jostle.figures.scales import set_linear, set_log
-from jostle.figures.style import WIDTH, Floats, Look, label, looks, styled
+from jostle.base.errors import UsageError
+from jostle.base.estimate import TARGETS
+from jostle.figures.style import WIDTH, Floats, Look, end_labels, label, looks, quantity, set_linear, set_log, styled
+
+if TYPE_CHECKING:
+    from jostle.estimates import Sweep
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,3 +114,23 @@ def _ends(series: Sequence[Series]) -> dict[str, tuple[float, float]]:
         if one.name not in ends or np.isnan(ends[one.name][1]):
             ends[one.name] = (float(x[known[-1]]), float(y[known[-1]])) if len(known) else (np.nan, np.nan)
     return ends
+
+
+_WIDE = 10.0  # from this ratio of strengths on, the horizontal axis is logarithmic
+
+
+def sweep_figure(sweep: "Sweep") -> Figure:
+    """Each model as a line with the band of its intervals, each interval at the sweep's level on its own."""
+    series = []
+    for name in sweep.names:
+        measured = list(sweep[name].values())
+        value, low, high = ([getattr(m, end) for m in measured] for end in ("value", "low", "high"))
+        series.append(Series(name, sweep.strengths, value, low, high))
+    positive = [strength for strength in sweep.strengths if strength > 0]
+    s = sweep.settings
+    return curves(
+        series,
+        x_label=f"{sweep.parameter} of {sweep.perturbation}",
+        y_label=f"{quantity(measured[0])}, {s.level:.0%} intervals for {TARGETS[s.target]}",
+        log_x=bool(positive) and max(positive) > _WIDE * min(positive),
+    )

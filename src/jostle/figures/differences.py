@@ -8,10 +8,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from jostle.errors import UsageError
-from jostle.figures.scales import PlainNumbers
-from jostle.figures.style import GRID, INK, MUTED, STRONG, WIDTH, label, styled, wrapped
-from jostle.intervals import TARGETS
+from jostle.base.errors import UsageError
+from jostle.base.estimate import TARGETS
+from jostle.figures.style import GRID, INK, MUTED, STRONG, WIDTH, PlainNumbers, label, styled, wrapped
 
 if TYPE_CHECKING:
     from jostle.estimates import Difference

@@ -12,9 +12,8 @@ from matplotlib.patches import Rectangle
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import ArrayLike
 
-from jostle.errors import UsageError
-from jostle.figures.scales import PlainNumbers
-from jostle.figures.style import INK, MUTED, OVERLAY, WIDTH, Floats, styled, wrapped
+from jostle.base.errors import UsageError
+from jostle.figures.style import INK, MUTED, OVERLAY, WIDTH, Floats, PlainNumbers, styled, wrapped
 
 _COLUMNS = 5
 _GAP = 0.1  # inches between panels

@@ -8,9 +8,9 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from jostle.errors import UsageError
+from jostle.base.errors import UsageError
+from jostle.base.files import replacing
 from jostle.figures.style import styled
-from jostle.files import replacing
 
 # What would tell two runs apart or name a web address.
 _METADATA: dict[str, dict[str, Any]] = {

@@ -8,11 +8,11 @@ from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from jostle.base.estimate import TARGETS
 from jostle.figures.curves import Series, curves
 from jostle.figures.heat_maps import SCALE_HEIGHT, color_scale, largest
 from jostle.figures.output import svg
-from jostle.figures.style import HEAT, INK, MUTED, Floats, styled, wrapped
-from jostle.intervals import TARGETS
+from jostle.figures.style import HEAT, INK, MUTED, Floats, quantity, styled, wrapped
 
 if TYPE_CHECKING:
     from jostle.estimates import Measurement
@@ -82,12 +82,6 @@ def special_places(measurement: "Measurement") -> Floats:
     """The positions at which more than half of the texts that reach them have a special token."""
     special = measurement.profile.special
     return np.empty(0) if special is None else np.flatnonzero(np.nan_to_num(special) > 0.5).astype(np.float64)
-
-
-def quantity(measurement: "Measurement") -> str:
-    """What the numbers of ``measurement`` are: ``flip rate``, or the mean of another response."""
-    response = measurement.settings.response
-    return "flip rate" if response.split(":")[0] == "flip" else f"mean {response}"
 
 
 def _grid(name: str, values: Floats, label: str) -> Figure:

@@ -9,11 +9,10 @@ Here: from text to a model, ``load("hf:checkpoints/vit")``; from images and text
 from collections.abc import Callable
 from typing import Any
 
-from jostle.errors import UsageError
+from jostle.base.errors import UsageError
+from jostle.base.registry import Registry
 from jostle.integrations.image_classifier import ImageClassifier, fitted
-from jostle.integrations.text_classifier import TextClassifier
-from jostle.integrations.text_reader import TextReader, reader_of
-from jostle.registry import Registry
+from jostle.integrations.text_classifier import TextClassifier, TextReader, reader_of
 
 __all__ = [
     "SOURCES",
@@ -28,8 +27,15 @@ __all__ = [
 
 Source = Callable[[str, int], Callable[..., Any]]
 
-_MODULES = ["zoo", "python", "huggingface", "timm"]
-SOURCES = Registry[Source]("source of models", modules=[f"jostle.integrations.{module}" for module in _MODULES])
+SOURCES = Registry[Source](
+    "source of models",
+    homes={
+        "hf": "jostle.integrations.huggingface",
+        "py": "jostle.integrations.python",
+        "timm": "jostle.integrations.timm",
+        "zoo": "jostle.integrations.zoo",
+    },
+)
 register = SOURCES.register
 
 
@@ -50,14 +56,14 @@ def load(spec: str, *, seed: int = 0) -> Callable[..., Any]:
     99328
     >>> load("zo:mlp")
     Traceback (most recent call last):
-    jostle.errors.UsageError: model 'zo:mlp' must start with zoo: or py:, or with hf: or timm: for a pretrained network, for example zoo:mlp or py:my_module:make_model
+    jostle.base.errors.UsageError: model 'zo:mlp' must start with zoo: or py:, or with hf: or timm: for a pretrained network, for example zoo:mlp or py:my_module:make_model
 
     Arguments:
         spec: one of these.
         seed: of the random weights of ``zoo:``.
     """  # noqa: E501 - an error is one line
     kind, _, rest = spec.partition(":")
-    if kind not in SOURCES.names():
+    if kind not in SOURCES:
         raise UsageError(
             f"model {spec!r} must start with zoo: or py:, or with hf: or timm: for a pretrained network, for example "
             "zoo:mlp or py:my_module:make_model"

@@ -8,8 +8,8 @@ import hashlib
 import importlib
 from pathlib import Path
 
+from jostle.base.errors import UsageError
 from jostle.data.preprocessing import Preprocessing
-from jostle.errors import UsageError
 from jostle.integrations.image_classifier import ImageClassifier
 from jostle.integrations.timm import weights
 

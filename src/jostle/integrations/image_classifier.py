@@ -6,9 +6,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from jostle.base.errors import UsageError
 from jostle.data.image_folder import ImageFiles
 from jostle.data.preprocessing import Preprocessing
-from jostle.errors import UsageError
 
 
 class ImageClassifier(nn.Module):

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import torch
 
+from jostle.base.errors import UsageError
 from jostle.data.image_folder import ImageFiles
-from jostle.errors import UsageError
 
 # Everyday scenes, such as ImageNet has; the package's other pictures are textures, drawings and microscopy.
 NAMES = ("astronaut.png", "camera.png", "chelsea.png", "coffee.png", "motorcycle_left.png", "rocket.jpg")

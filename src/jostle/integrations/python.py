@@ -10,8 +10,8 @@ from typing import Any
 
 from torch import nn
 
-from jostle import specs
-from jostle.errors import FailureError, JostleError, UsageError
+from jostle.base import specs
+from jostle.base.errors import FailureError, JostleError, UsageError
 from jostle.integrations import register
 
 

@@ -7,9 +7,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from jostle import specs
+from jostle.base import specs
+from jostle.base.errors import UsageError
 from jostle.data.preprocessing import Preprocessing
-from jostle.errors import UsageError
 from jostle.integrations import register
 from jostle.integrations.image_classifier import ImageClassifier
 

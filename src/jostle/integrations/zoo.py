@@ -2,8 +2,9 @@
 
 from torch import nn
 
-from jostle import models, specs
-from jostle.errors import UsageError
+from jostle import models
+from jostle.base import specs
+from jostle.base.errors import UsageError
 from jostle.integrations import register
 
 

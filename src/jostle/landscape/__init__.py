@@ -7,14 +7,13 @@ it: estimates, which moves inputs instead of weights; right: ``jostle.boolean``.
 evaluates them, ``drawing`` is the loop over draws; ``normalising`` knows what norms do.
 """
 
-from jostle.landscape.arguments import POSITIONS
 from jostle.landscape.averages import MeanOverDraws
 from jostle.landscape.directions import DirectionSharpness, average_direction_sharpness
 from jostle.landscape.hessian import Curvature, curvature
 from jostle.landscape.layernorm import Blowup, layernorm_blowup
-from jostle.landscape.norms import parameter_norm
 from jostle.landscape.sensitivity_gap import SensitivityGap, sensitivity_gap
 from jostle.landscape.sharpness import Sharpness, sharpness
+from jostle.landscape.weights import POSITIONS, parameter_norm
 
 __all__ = [
     "POSITIONS",

@@ -9,16 +9,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from jostle import progress as progress_bar
-from jostle.errors import UsageError
-from jostle.intervals import Interval
-from jostle.landscape.arguments import POSITIONS, choice, coverage, not_negative, whole
-from jostle.landscape.averages import Floats, MeanOverDraws, real_mean
-from jostle.landscape.crossed import crossed_interval
-from jostle.landscape.drawing import Compare, Drawing
+from jostle.base import progress as progress_bar
+from jostle.base.errors import UsageError
+from jostle.base.estimate import Interval
+from jostle.landscape.averages import Floats, MeanOverDraws, crossed_interval, real_mean
+from jostle.landscape.draws import Compare, Drawing
 from jostle.landscape.losses import Loss, as_labels, as_loss, check_labels, is_mean, is_squared, per_input
-from jostle.landscape.network import Network
-from jostle.landscape.weights import WeightNoise
+from jostle.landscape.network import Network, choice, coverage, not_negative, whole
+from jostle.landscape.weights import POSITIONS, WeightNoise
 
 PROTOCOLS = {"paper": "sphere", "released": "gaussian"}
 RELEASED_STD = 0.02

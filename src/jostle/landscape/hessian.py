@@ -13,13 +13,12 @@ from scipy.sparse.linalg import ArpackError, ArpackNoConvergence, eigsh
 from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from jostle.errors import FailureError, UsageError
-from jostle.landscape.arguments import chosen_parameters, coverage, whole
+from jostle.base.errors import FailureError, UsageError
+from jostle.base.randomness import Stream
 from jostle.landscape.averages import Floats, MeanOverDraws, real_mean
 from jostle.landscape.losses import Loss, as_labels, as_loss, check_labels, per_input
-from jostle.landscape.network import Lent, read_inputs
-from jostle.landscape.weights import gaussians, kept, uniforms
-from jostle.randomness import Stream
+from jostle.landscape.network import Lent, coverage, read_inputs, whole
+from jostle.landscape.weights import chosen_parameters, gaussians, kept, uniforms
 from jostle.tokens import Batch, Inputs, TokenFunction
 from jostle.tokens.sources import ONLY
 

@@ -7,9 +7,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from jostle.errors import JostleError, UsageError
-from jostle.landscape.arguments import choice
-from jostle.training import objectives
+from jostle.base.errors import JostleError, UsageError
+from jostle.landscape.network import choice
+from jostle.training import evaluation as objectives
 
 Loss = Callable[[Tensor, Tensor], Tensor]
 NAMES = ("mse", "cross-entropy")

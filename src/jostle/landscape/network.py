@@ -1,7 +1,11 @@
-"""A module as a function of its inputs and of its weights, for one set of weights or for several at once."""
+"""What the landscape checks about its arguments: numbers, levels, and models whose weights can be moved.
 
+A module as a function of its inputs and of its weights, for one set of weights or for several at once.
+"""
+
+import operator
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -9,11 +13,53 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, vmap
 
-from jostle.errors import FailureError, JostleError, UsageError
-from jostle.landscape.arguments import chosen_parameters, whole
-from jostle.landscape.weights import WeightNoise
+from jostle.base.errors import FailureError, JostleError, UsageError
+from jostle.base.registry import unknown_name
+from jostle.landscape.weights import WeightNoise, chosen_parameters
 from jostle.tokens import Inputs, TokenFunction, Whole
 from jostle.tokens.sources import as_tensors
+
+_LARGEST_LEVEL = 0.999  # Gaffke's bound is taken over 10,000 resamples
+
+
+def whole(name: str, value: Any, least: int | None = None, hint: str = "") -> int:
+    """``value`` as a whole number, not smaller than ``least``; True and 2.0 are none.
+
+    >>> whole("draws", 1, least=2)
+    Traceback (most recent call last):
+    jostle.base.errors.UsageError: draws=1 must be a whole number, at least 2
+    """
+    wanted = "a whole number" if least is None else f"a whole number, at least {least}"
+    try:
+        number = None if isinstance(value, bool) else operator.index(value)
+    except TypeError:
+        number = None
+    if number is None or (least is not None and number < least):
+        raise UsageError(f"{name}={value!r} must be {wanted}{hint}")
+    return number
+
+
+def not_negative(name: str, value: Any) -> float:
+    """``value`` as a finite number, 0 or larger."""
+    is_number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    if not is_number or not np.isfinite(value) or value < 0:
+        raise UsageError(f"{name}={value!r} must be a finite number, 0 or larger")
+    return float(value)
+
+
+def coverage(level: Any) -> float:
+    """``level`` if it is a coverage."""
+    if isinstance(level, bool) or not isinstance(level, int | float) or not 0 < level <= _LARGEST_LEVEL:
+        raise UsageError(f"level={level!r} must lie between 0 and {_LARGEST_LEVEL}, for example 0.95")
+    return float(level)
+
+
+def choice(name: str, value: Any, known: Collection[str]) -> str:
+    """``value`` if it is one of the known names; others answer with near matches."""
+    if value not in known:
+        raise unknown_name(name, str(value), known)
+    return str(value)
+
 
 _SMALL = 2**20  # parameters times inputs of a batch
 _MOST, _FEWEST = 32, 4  # draws at once

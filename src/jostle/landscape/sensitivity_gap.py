@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from jostle.errors import UsageError
+from jostle.base.errors import UsageError
 from jostle.landscape.averages import Floats
 
 _ROUNDING = 1e-9  # of the size of what is compared

@@ -6,12 +6,11 @@ from typing import Any
 
 from torch import Tensor
 
-from jostle import progress as progress_bar
-from jostle.errors import UsageError
-from jostle.landscape.arguments import choice, coverage, not_negative, whole
+from jostle.base import progress as progress_bar
+from jostle.base.errors import UsageError
 from jostle.landscape.averages import MeanOverDraws, real_mean, share_mean
-from jostle.landscape.drawing import Compare, Drawing
-from jostle.landscape.network import Network
+from jostle.landscape.draws import Compare, Drawing
+from jostle.landscape.network import Network, choice, coverage, not_negative, whole
 from jostle.landscape.weights import WeightNoise
 from jostle.responses import Flip, logits_of
 

@@ -1,11 +1,14 @@
 """Moving weights: what is added to the parameters in each draw, and the promise to leave the model as it was.
 
 The model's own tensors are never written to. Moved weights are new tensors, lent to the model for one call.
+
+The size of the weights.
 """
 
 import contextlib
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
 from typing import Any
 
 import numpy as np
@@ -14,8 +17,47 @@ from numpy.typing import NDArray
 from scipy import special
 from torch import Tensor, nn
 
-from jostle.errors import UsageError
-from jostle.randomness import Stream
+from jostle.base.errors import UsageError
+from jostle.base.randomness import Stream
+
+POSITIONS = ("*position*", "*pos_emb*")
+"""Patterns of the usual names of positional encodings, which paper 2's code neither moves nor counts.
+
+Other parts that are named after positions, such as ``position_wise_feed_forward``, match too: a result says what was
+skipped, and ``skip`` takes other patterns.
+"""
+
+
+def chosen_parameters(model: Any, skip: Sequence[str] = ()) -> dict[str, Tensor]:
+    """The floating-point parameters by name, without those whose names match a pattern of ``skip``.
+
+    A tensor that occurs under several names (tied weights) is one parameter, under its first name.
+
+    >>> list(chosen_parameters(nn.Linear(2, 1), skip=["b*"]))
+    ['weight']
+    """
+    if not isinstance(model, nn.Module):
+        raise UsageError(f"model is a {type(model).__name__}; expected a torch.nn.Module, whose parameters are moved")
+    skip = _patterns(skip)
+    held = {name: tensor.detach() for name, tensor in model.named_parameters() if tensor.is_floating_point()}
+    if not held:
+        raise UsageError("model has no floating-point parameters; there is nothing to move")
+    moved = {name: tensor for name, tensor in held.items() if not any(fnmatchcase(name, each) for each in skip)}
+    if not moved:
+        raise UsageError(f"skip={list(skip)!r} matches every parameter of the model; leave some to be moved")
+    return moved
+
+
+def _patterns(skip: Any) -> list[str]:
+    try:
+        patterns = [skip] if isinstance(skip, str) else list(skip)
+    except TypeError:
+        patterns = [None]
+    if isinstance(skip, str) or not all(isinstance(pattern, str) for pattern in patterns):
+        example = [skip] if isinstance(skip, str) else ["*position*"]
+        raise UsageError(f"skip={skip!r} must be a list of patterns of parameter names, for example {example!r}")
+    return patterns
+
 
 _AT_ONCE = 4096  # numbers under one address of the stream
 _ROUNDED = 0.01  # of the length of a step
@@ -131,3 +173,22 @@ def kept(model: nn.Module, *, training: bool = False) -> Iterator[None]:
             table.update(entries)
         for module, mode in modes:
             module.training = mode
+
+
+def parameter_norm(model: Any, *, skip: tuple[str, ...] | list[str] = ()) -> float:
+    """The Euclidean norm of all parameters together, sqrt(sum of squares), in float64.
+
+    Paper 2's code (2402.09963) leaves out positional encodings, whose number grows with the length of the input:
+    ``skip=jostle.landscape.POSITIONS``.
+
+    >>> from torch import nn
+    >>> _ = (line := nn.Linear(2, 1)).weight.data.fill_(2.0), line.bias.data.fill_(1.0)
+    >>> parameter_norm(line), parameter_norm(nn.LayerNorm(4), skip=["bias"])
+    (3.0, 2.0)
+
+    Arguments:
+        model: a module; floating-point parameters count, tied ones once, buffers do not.
+        skip: patterns of names of parameters that are left out.
+    """
+    squares = [float(tensor.double().square().sum()) for tensor in chosen_parameters(model, skip).values()]
+    return math.sqrt(math.fsum(squares))

@@ -4,8 +4,8 @@ Here: what is added to a loss or done to a batch, in a loop of ``jostle.training
 sensitive the network then is (``jostle.estimates``). Left on the line: ``jostle.perturbations``.
 """
 
-from jostle.lowering.noise_augmentation import NoiseAugmentation
-from jostle.lowering.sensitivity_penalty import SensitivityPenalty
-from jostle.lowering.unaligned_squares import UnalignedSquares
+from jostle.lowering.augmentation import NoiseAugmentation
+from jostle.lowering.moves import UnalignedSquares
+from jostle.lowering.penalty import SensitivityPenalty
 
 __all__ = ["NoiseAugmentation", "SensitivityPenalty", "UnalignedSquares"]

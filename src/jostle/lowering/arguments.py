@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from jostle.errors import UsageError
+from jostle.base.errors import UsageError
 
 
 def number(value: Any) -> Any:

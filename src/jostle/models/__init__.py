@@ -15,20 +15,46 @@ from typing import Any
 import torch
 from torch import nn
 
-from jostle.models.bit_models import BIT_MODELS
-from jostle.registry import Registry, unknown_name
+from jostle.base.registry import Registry, unknown_name
 
-__all__ = ["BIT_MODELS", "MODELS", "TEXT_MODELS", "create", "names", "register", "register_text"]
+__all__ = ["BIT_MODELS", "MODELS", "TEXT_MODELS", "create", "names", "register", "register_bits", "register_text"]
 
-FAMILIES = ["vit", "vit_small", "resnet", "densenet", "convmixer", "convnext", "mlp", "mixer", "cnn", "ssm"]
-TEXT_FAMILIES = ["text_encoder", "text_decoder", "text_recurrent", "text_ssm", "text_bag"]
-MODELS = Registry[Callable[..., nn.Module]]("model", modules=[f"jostle.models.{family}" for family in FAMILIES])
+MODELS = Registry[Callable[..., nn.Module]](
+    "model",
+    homes={
+        "cnn": "jostle.models.cnn",
+        "convmixer": "jostle.models.convmixer",
+        "convnext": "jostle.models.convnext",
+        "densenet-121": "jostle.models.densenet",
+        "mlp": "jostle.models.mlp",
+        "mlp-mixer": "jostle.models.mixer",
+        "resnet-18": "jostle.models.resnet",
+        "vision-ssm": "jostle.models.ssm",
+        "vit-simple": "jostle.models.vit",
+        "vit-small": "jostle.models.vit_small",
+    },
+    group="jostle.models",
+)
 TEXT_MODELS = Registry[Callable[..., nn.Module]](
-    "text model", modules=[f"jostle.models.{family}" for family in TEXT_FAMILIES]
+    "text model",
+    homes={
+        "text-bag": "jostle.models.text_bag",
+        "text-decoder": "jostle.models.text_decoder",
+        "text-encoder": "jostle.models.text_encoder",
+        "text-gru": "jostle.models.text_recurrent",
+        "text-lstm": "jostle.models.text_recurrent",
+        "text-ssm": "jostle.models.text_ssm",
+    },
+    group="jostle.text_models",
+)
+BIT_MODELS = Registry[Callable[..., nn.Module]](
+    "bit model",
+    homes={"bit-encoder": "jostle.models.bit_encoder", "bit-scratchpad": "jostle.models.bit_scratchpad"},
 )
 KINDS = {"image": MODELS, "text": TEXT_MODELS, "bits": BIT_MODELS}
 register = MODELS.register
 register_text = TEXT_MODELS.register
+register_bits = BIT_MODELS.register
 
 
 def names(kind: str = "image") -> list[str]:
@@ -56,7 +82,7 @@ def create(name: str, *, seed: int | None = None, **sizes: Any) -> nn.Module:
     (5, 10)
     >>> create("vit-simple", depht=2)
     Traceback (most recent call last):
-    jostle.errors.UsageError: unknown vit-simple argument 'depht'; did you mean depth?
+    jostle.base.errors.UsageError: unknown vit-simple argument 'depht'; did you mean depth?
     """
     model_class = _class_of(name)
     known = inspect.signature(model_class).parameters
@@ -72,7 +98,7 @@ def create(name: str, *, seed: int | None = None, **sizes: Any) -> nn.Module:
 
 def _class_of(name: str) -> Callable[..., nn.Module]:
     for registry in KINDS.values():
-        if name in registry.names():
+        if name in registry:
             return registry.get(name)
     raise unknown_name("model", name, [each for registry in KINDS.values() for each in registry.names()])
 

@@ -1,13 +1,26 @@
-"""The encoder of paper 2: post-norm blocks on bits with positions beside them, read at the last bit."""
+"""The encoder of paper 2 (2402.09963): post-norm blocks on bits with positions beside them, read at the last bit.
+
+It takes (batch, tokens) of -1 and 1 and returns one number a string. ``jostle.boolean.networks`` has other networks on
+bits, of one length each and for random weights; the one here is the one that the paper trains.
+"""
 
 import copy
 
 import torch
 from torch import Tensor, nn
 
-from jostle.errors import UsageError
-from jostle.models.bit_models import check_strings, register_bits
+from jostle.base.errors import UsageError
+from jostle.models import register_bits
 from jostle.models.sizes import check_positive
+
+
+def check_strings(bits: Tensor, longest: int, name: str = "bits") -> None:
+    """Raise unless ``bits`` is a batch of strings, (batch, tokens), not empty and not longer than ``longest``."""
+    if bits.ndim != 2 or not 1 <= bits.shape[1] <= longest:
+        raise UsageError(
+            f"{name} of shape {tuple(bits.shape)} must be (batch, tokens) with 1 to {longest} tokens; pass a larger "
+            "max_length for longer strings"
+        )
 
 
 @register_bits("bit-encoder")
@@ -21,7 +34,7 @@ class BitEncoder(nn.Module):
     which the released code is made, copies one layer.
 
     Every block is evaluated at all tokens, so that ``jostle.landscape.layernorm_blowup`` sees all of them;
-    ``jostle.hardness`` trains the same function faster.
+    ``jostle_papers.p2402_09963.hardness`` trains the same function faster.
 
     >>> network = BitEncoder(max_length=5, dim=8)
     >>> tuple(network(torch.ones(7, 5)).shape), tuple(network(torch.ones(7, 3)).shape)

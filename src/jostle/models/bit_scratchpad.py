@@ -3,9 +3,15 @@
 import torch
 from torch import Tensor, nn
 
-from jostle.errors import UsageError
-from jostle.models.bit_encoder import Attention, EncoderBlock, beside_positions, check_even
-from jostle.models.bit_models import check_strings, register_bits
+from jostle.base.errors import UsageError
+from jostle.models import register_bits
+from jostle.models.bit_encoder import (
+    Attention,
+    EncoderBlock,
+    beside_positions,
+    check_even,
+    check_strings,
+)
 from jostle.models.sizes import check_positive
 
 _BEGIN = 2  # the symbol before the first of a scratchpad

@@ -2,7 +2,7 @@
 
 from torch import Tensor, nn
 
-from jostle.errors import UsageError
+from jostle.base.errors import UsageError
 from jostle.models import register
 from jostle.models.sizes import check_images, check_positive
 

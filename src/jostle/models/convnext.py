@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from jostle.errors import UsageError
+from jostle.base.errors import UsageError
 from jostle.models import register
 from jostle.models.sizes import check_factor, check_images, check_patches, check_positive, check_several
 

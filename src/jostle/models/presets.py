@@ -50,7 +50,7 @@ def preset(dataset: str, network: str) -> tuple[str, dict[str, Any]]:
     ('mlp', {'image_size': 28, 'channels': 1, 'classes': 1, 'hidden': (100,), 'activation': 'leaky-relu'})
     >>> preset("mnist", "cnn")
     Traceback (most recent call last):
-    jostle.errors.UsageError: unknown mnist network 'cnn'; known: mlp, vit-small
+    jostle.base.errors.UsageError: unknown mnist network 'cnn'; known: mlp, vit-small
     """
     check_choice("dataset", dataset, PRESETS)
     check_choice(f"{dataset} network", network, PRESETS[dataset])

@@ -5,8 +5,8 @@ from collections.abc import Iterable
 
 from torch import Tensor
 
-from jostle.errors import UsageError
-from jostle.registry import unknown_name
+from jostle.base.errors import UsageError
+from jostle.base.registry import unknown_name
 
 
 def check_positive(**sizes: object) -> None:
@@ -14,7 +14,7 @@ def check_positive(**sizes: object) -> None:
 
     >>> check_positive(depth=0)
     Traceback (most recent call last):
-    jostle.errors.UsageError: depth must be a whole number of at least 1, got 0
+    jostle.base.errors.UsageError: depth must be a whole number of at least 1, got 0
     """
     for name, size in sizes.items():
         if not isinstance(size, int) or isinstance(size, bool) or size < 1:
@@ -26,7 +26,7 @@ def check_several(name: str, sizes: object, what: str) -> None:
 
     >>> check_several("blocks", 2, "the number of blocks in each stage, e.g. (2, 2)")
     Traceback (most recent call last):
-    jostle.errors.UsageError: blocks must be the number of blocks in each stage, e.g. (2, 2), got 2
+    jostle.base.errors.UsageError: blocks must be the number of blocks in each stage, e.g. (2, 2), got 2
     """
     if not isinstance(sizes, tuple | list) or not sizes:
         raise UsageError(f"{name} must be {what}, got {sizes!r}")
@@ -39,7 +39,7 @@ def check_share(**shares: object) -> None:
 
     >>> check_share(dropout=10)
     Traceback (most recent call last):
-    jostle.errors.UsageError: dropout must be a number from 0 to below 1, got 10
+    jostle.base.errors.UsageError: dropout must be a number from 0 to below 1, got 10
     """
     for name, share in shares.items():
         if not isinstance(share, int | float) or isinstance(share, bool) or not 0 <= share < 1:
@@ -51,7 +51,7 @@ def check_factor(**factors: object) -> None:
 
     >>> check_factor(layer_scale=0)
     Traceback (most recent call last):
-    jostle.errors.UsageError: layer_scale must be a finite number above 0, got 0
+    jostle.base.errors.UsageError: layer_scale must be a finite number above 0, got 0
     """
     for name, factor in factors.items():
         if not isinstance(factor, int | float) or isinstance(factor, bool) or not 0 < factor < math.inf:

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-from jostle.errors import UsageError
+from jostle.base.errors import UsageError
 from jostle.models.sizes import check_choice
 
 ATTENTIONS = ("softmax", "relu", "linear")

@@ -4,8 +4,7 @@ from torch import Tensor, nn
 
 from jostle.models import register_text
 from jostle.models.sizes import check_positive, check_share
-from jostle.models.text_embeddings import Embeddings
-from jostle.models.text_model import TextModel
+from jostle.models.text_model import Embeddings, TextModel
 
 
 @register_text("text-bag")

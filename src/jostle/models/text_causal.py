@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from jostle.errors import UsageError
+from jostle.base.errors import UsageError
 from jostle.models.text_model import TextModel
 
 Past = tuple[Tensor, ...]  # What a network remembers, in tensors whose first axis is the batch.

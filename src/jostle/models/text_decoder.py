@@ -12,9 +12,7 @@ from jostle.models import register_text
 from jostle.models.sizes import check_positive, check_share
 from jostle.models.text_attention import Attention
 from jostle.models.text_causal import CausalTextModel, Past, Prefix
-from jostle.models.text_embeddings import Embeddings
-from jostle.models.text_model import pick
-from jostle.models.text_weights import STD, draw_weights
+from jostle.models.text_model import STD, Embeddings, draw_weights, pick
 
 
 @register_text("text-decoder")

@@ -9,9 +9,7 @@ from torch import Tensor, nn
 from jostle.models import register_text
 from jostle.models.sizes import check_positive, check_share
 from jostle.models.text_attention import Attention
-from jostle.models.text_embeddings import Embeddings
-from jostle.models.text_model import TextModel, pick
-from jostle.models.text_weights import draw_weights
+from jostle.models.text_model import Embeddings, TextModel, draw_weights, pick
 
 
 @register_text("text-encoder")

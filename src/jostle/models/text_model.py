@@ -1,11 +1,136 @@
-"""What all models of texts share: ids in, logits out, padding without influence."""
+"""What enters the first layer of a text model: token ids, checked and embedded.
+
+What all models of texts share: ids in, logits out, padding without influence.
+
+How the weights of the transformers of texts start: narrow normal numbers, as BERT, RoBERTa and GPT-2 have them.
+"""
 
 from abc import ABC, abstractmethod
 
 import torch
 from torch import Tensor, nn
 
-from jostle.models.text_embeddings import PAD, Embeddings, real_tokens
+from jostle.base.errors import UsageError
+
+PAD = 0  # The id that fills up short texts.
+
+
+class Embeddings(nn.Module):
+    """Ids to vectors: dropout(norm(words[id] + positions[n])), where n counts the real tokens before this one.
+
+    Positions and norm are there if the model has them. Counting real tokens makes left, right and any other padding
+    the same: a token that the mask hides is as good as deleted. The output keeps the columns of the ids, padding
+    included, so that a hook finds column t of the ids in column t of the output.
+
+    Arguments:
+        vocabulary: how many ids there are; id 0 is padding.
+        dim: width of a vector.
+        max_length: most real tokens of a text.
+        dropout: share of the output set to 0 in training.
+        has_positions: whether learned positions are added; without them order must come from the layers above.
+        has_norm: whether each vector is normalised by LayerNorm.
+
+    >>> embeddings = Embeddings(vocabulary=9, dim=4, max_length=3, dropout=0.0, has_positions=True)
+    >>> left, right = embeddings(torch.tensor([[0, 5, 6]]))[0, 1:], embeddings(torch.tensor([[5, 6, 0]]))[0, :2]
+    >>> torch.equal(left, right)
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        vocabulary: int,
+        dim: int,
+        max_length: int,
+        dropout: float,
+        has_positions: bool = False,
+        has_norm: bool = True,
+    ) -> None:
+        super().__init__()
+        self.vocabulary, self.max_length = vocabulary, max_length
+        self.words = nn.Embedding(vocabulary, dim, padding_idx=PAD)
+        self.positions = nn.Embedding(max_length, dim) if has_positions else None
+        self.norm = nn.LayerNorm(dim) if has_norm else nn.Identity()
+        self.drop = nn.Dropout(dropout)
+
+    def forward(self, input_ids: Tensor, attention_mask: Tensor | None = None, before: Tensor | None = None) -> Tensor:
+        """Checked ids to vectors, (batch, length) -> (batch, length, dim).
+
+        Arguments:
+            input_ids: (batch, length), whole numbers below ``vocabulary``.
+            attention_mask: (batch, length), 1 for a real token and 0 for padding; without it ``input_ids != 0``.
+            before: (batch,) how many tokens of each text come before these; by default none.
+        """
+        check_ids(input_ids, self.vocabulary)
+        check_mask(input_ids, attention_mask)
+        mask = real_tokens(input_ids, attention_mask)
+        check_lengths(mask, self.max_length)
+        vectors = self.words(input_ids)  # (batch, length, dim)
+        if self.positions is not None:
+            numbers = (mask.cumsum(dim=1) - 1).clamp(min=0)  # Padding has some position.
+            vectors = vectors + self.positions(numbers if before is None else numbers + before[:, None])
+        embedded: Tensor = self.drop(self.norm(vectors))
+        return embedded
+
+    def extra_repr(self) -> str:
+        """The size that no layer below need show."""
+        return f"max_length={self.max_length}"
+
+
+def real_tokens(input_ids: Tensor, attention_mask: Tensor | None) -> Tensor:
+    """Which tokens are not padding, as booleans, (batch, length)."""
+    return input_ids != PAD if attention_mask is None else attention_mask != 0
+
+
+def check_ids(input_ids: object, vocabulary: int) -> None:
+    """Raise unless ``input_ids`` is a batch of ids from 0 to below ``vocabulary``."""
+    if not isinstance(input_ids, Tensor):
+        raise UsageError(f"input_ids must be a tensor of ids (batch, length), got {type(input_ids).__name__}")
+    if input_ids.dtype not in (torch.int64, torch.int32):
+        raise UsageError(f"input_ids must be whole numbers of type int64, got {input_ids.dtype}; pass ids, not vectors")
+    if input_ids.dim() != 2 or not input_ids.numel():
+        raise UsageError(f"input_ids must have the shape (batch, length), neither of them 0, got {_shape(input_ids)}")
+    lowest, highest = (int(each) for each in input_ids.aminmax())
+    if lowest < 0 or highest >= vocabulary:
+        wrong = lowest if lowest < 0 else highest
+        raise UsageError(
+            f"input_ids holds {wrong}, but the model was built for vocabulary={vocabulary}: ids from 0 to "
+            f"{vocabulary - 1}; pass the size of your tokenizer's vocabulary"
+        )
+
+
+def check_mask(input_ids: Tensor, attention_mask: object) -> None:
+    """Raise unless ``attention_mask`` is None or has the shape of the ids and holds 0 and 1 only."""
+    if attention_mask is None:
+        return
+    if not isinstance(attention_mask, Tensor):
+        raise UsageError(f"attention_mask must be a tensor (batch, length), got {type(attention_mask).__name__}")
+    if attention_mask.shape != input_ids.shape:
+        raise UsageError(
+            f"attention_mask must have the shape of input_ids, {_shape(input_ids)}, got {_shape(attention_mask)}"
+        )
+    if not ((attention_mask == 0) | (attention_mask == 1)).all():
+        raise UsageError("attention_mask must hold 1 for real tokens and 0 for padding, got other numbers")
+
+
+def check_lengths(mask: Tensor, max_length: int) -> None:
+    """Raise unless every row of the mask has from 1 to ``max_length`` real tokens."""
+    lengths = mask.sum(dim=1)  # (batch,)
+    shortest, longest = (int(each) for each in lengths.aminmax())
+    if shortest == 0:
+        raise UsageError(
+            f"row {int(lengths.argmin())} of input_ids is all padding (id {PAD}, or 0 in attention_mask); "
+            "every text needs a real token, leave empty ones out"
+        )
+    if longest > max_length:
+        raise UsageError(
+            f"row {int(lengths.argmax())} of input_ids has {longest} tokens, but the model was built for "
+            f"max_length={max_length}; cut the text or build the model with a larger max_length"
+        )
+
+
+def _shape(tensor: Tensor) -> tuple[int, ...]:
+    return tuple(tensor.shape)
 
 
 class TextModel(nn.Module, ABC):
@@ -64,3 +189,17 @@ def trimmed(embedded: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
 def pick(tokens: Tensor, columns: Tensor) -> Tensor:
     """One token of each row, (batch, length, dim) and (batch,) -> (batch, dim)."""
     return tokens[torch.arange(len(tokens), device=tokens.device), columns]
+
+
+STD = 0.02
+
+
+def draw_weights(model: nn.Module) -> None:
+    """Matrices and vectors of words and positions from N(0, 0.02^2), biases 0, and 0 for the word that is padding."""
+    for module in model.modules():
+        if isinstance(module, nn.Linear | nn.Embedding):
+            nn.init.normal_(module.weight, std=STD)
+        if isinstance(module, nn.Linear) and module.bias is not None:
+            nn.init.zeros_(module.bias)
+        if isinstance(module, nn.Embedding) and module.padding_idx is not None:
+            module.weight.data[PAD] = 0

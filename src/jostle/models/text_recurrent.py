@@ -10,8 +10,7 @@ from torch.nn.utils.rnn import pack_padded_sequence
 from jostle.models import register_text
 from jostle.models.sizes import check_positive, check_share
 from jostle.models.text_causal import CausalTextModel, Past
-from jostle.models.text_embeddings import Embeddings
-from jostle.models.text_model import pick
+from jostle.models.text_model import Embeddings, pick
 
 _WEIGHTS = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")  # of a layer, in torch's order
 

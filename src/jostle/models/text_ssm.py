@@ -10,8 +10,7 @@ from jostle.models import register_text
 from jostle.models.sizes import check_positive, check_share
 from jostle.models.ssm import Selective, scan_from
 from jostle.models.text_causal import CausalTextModel, Past
-from jostle.models.text_embeddings import Embeddings
-from jostle.models.text_model import pick
+from jostle.models.text_model import Embeddings, pick
 
 
 @register_text("text-ssm")

@@ -8,7 +8,7 @@ class token, and without dropout.
 import torch
 from torch import Tensor, nn
 
-from jostle.errors import UsageError
+from jostle.base.errors import UsageError
 from jostle.models import register
 from jostle.models.sizes import check_choice, check_images, check_patches, check_positive
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from jostle.errors import UsageError
-from jostle.registry import unknown_name
-from jostle.results import Record, Store
+from jostle.base.errors import UsageError
+from jostle.base.registry import unknown_name
+from jostle.base.store import Record, Store
 from jostle.training.recipe import check_same
 
 if TYPE_CHECKING:

@@ -11,10 +11,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from jostle.errors import FailureError, JostleError, UsageError
+from jostle.base.errors import FailureError, JostleError, UsageError
+from jostle.base.registry import Registry
 from jostle.landscape import Sharpness, sharpness
-from jostle.lowering.asking import ask
-from jostle.registry import Registry
+from jostle.lowering.answer import ask
 from jostle.tokens.sources import ONLY
 
 Measure = Callable[[Any, Any], Any]

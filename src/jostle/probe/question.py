@@ -8,18 +8,18 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from jostle import specs
-from jostle.errors import UsageError
+from jostle.base import specs
+from jostle.base.errors import UsageError
 from jostle.estimates import Measurement, measure
-from jostle.estimates.settings import checked_level, checked_target, checked_whole
+from jostle.estimates.result import checked_level, checked_target, checked_whole
 from jostle.perturbations import PERTURBATIONS, Perturbation
-from jostle.probe.watched import checksum
+from jostle.probe.model import checksum
 from jostle.responses import RESPONSES, Response
 from jostle.sampling import PLANS, Grid, Plan, Until
 from jostle.tokens import VIEWS, Batch, Inputs, TextView, TokenFunction, TokenView
 from jostle.tokens.sources import ONLY, as_dataset, as_tensors, collated
 from jostle.tokens.text import padding_id
-from jostle.training.objectives import predictions
+from jostle.training.evaluation import predictions
 
 _FEW_TOKENS = 4096
 

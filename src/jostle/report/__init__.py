@@ -4,8 +4,7 @@
 ``embedding`` puts data into the page and gets it back.
 """
 
-from jostle.report.embedding import recover
+from jostle.report.html import recover, render, write
 from jostle.report.page import Cell, Page, Passage, Section, Table, Token
-from jostle.report.rendering import render, write
 
 __all__ = ["Cell", "Page", "Passage", "Section", "Table", "Token", "recover", "render", "write"]

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from jostle.errors import UsageError
-from jostle.registry import unknown_name
+from jostle.base.errors import UsageError
+from jostle.base.registry import unknown_name
 
 Value = str | int | float
 TONES = ("good", "bad", "open")

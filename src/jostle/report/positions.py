@@ -6,11 +6,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from jostle import specs
+from jostle.base import specs
+from jostle.base.estimate import TARGETS
 from jostle.estimates import Measurement
 from jostle.figures import Series, curves, svg
-from jostle.figures.profile import profile_svg, quantity
-from jostle.intervals import TARGETS, anytime, fixed
+from jostle.figures.profile import profile_svg
+from jostle.figures.style import quantity
+from jostle.intervals import anytime, fixed
 from jostle.report.page import Cell, Section, Table, Value
 from jostle.sampling import PLANS, Plan, Until
 

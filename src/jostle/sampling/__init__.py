@@ -3,11 +3,9 @@
 ``Grid`` is the papers' protocol, ``Until`` stops at a precision. A plan only names triples; it holds no statistics.
 """
 
-from jostle.registry import Registry
+from jostle.base.registry import Registry
 from jostle.sampling.evaluation import Changes, Evaluation
-from jostle.sampling.grid import Grid
-from jostle.sampling.trials import Trials
-from jostle.sampling.until import Until
+from jostle.sampling.plans import Grid, Trials, Until
 
 Plan = Grid | Until
 PLANS: Registry[type[Plan]] = Registry("plan")

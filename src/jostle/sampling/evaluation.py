@@ -11,18 +11,16 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from jostle.errors import UsageError
+from jostle.base.errors import UsageError
+from jostle.base.randomness import Stream
 from jostle.perturbations import Perturbation
-from jostle.randomness import Stream
 from jostle.responses import Response
-from jostle.sampling.batching import TOKENS_ON_CPU, Batching
-from jostle.sampling.checking import check_text, padding_to_fill_with
-from jostle.sampling.moving import Move
-from jostle.sampling.resuming import Resuming, can_resume
-from jostle.sampling.trials import Integers, Trials
+from jostle.sampling.batches import TOKENS_ON_CPU, Batching
+from jostle.sampling.plans import Integers, Trials
+from jostle.sampling.prefixes import Resuming, can_resume
+from jostle.sampling.text_checks import Move, check_text, padding_to_fill_with
 from jostle.tokens import Batch, Inputs, TokenFunction
-from jostle.tokens.beginning import beginning_at
-from jostle.tokens.deleting import closed_up, without_free_column
+from jostle.tokens.padding import beginning_at, closed_up, without_free_column
 
 Changes = NDArray[np.float64]
 

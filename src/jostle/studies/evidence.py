@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special, stats
 
-from jostle.errors import UsageError
+from jostle.base.errors import UsageError
 from jostle.intervals.fixed import Ends, clopper_pearson, student
 
 LEAST_SEEDS, LEAST_CORRELATED = 3, 5

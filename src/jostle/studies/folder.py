@@ -21,8 +21,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from jostle.errors import FailureError, UsageError
-from jostle.results import Record, Store
+from jostle.base.errors import FailureError, UsageError
+from jostle.base.store import Record, Store
 
 RECORDS, SUMMARY, FIGURES, CHECKPOINTS = "records.jsonl", "summary.json", "figures", "checkpoints"
 NETWORKS = "networks"

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from jostle.provenance import provenance
+from jostle.base.provenance import provenance
+from jostle.base.store import Record
 from jostle.report import Cell, Page, Section, Table
 from jostle.report.page import Value
-from jostle.results import Record
 from jostle.studies.folder import FIGURES, read_summary
 from jostle.studies.scoreboard import COLUMNS, Row, counts, scoreboard
 from jostle.studies.verdict import Finding, Verdict

@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic
 
-from jostle.errors import UsageError
-from jostle.registry import unknown_name
-from jostle.results import Record
+from jostle.base.errors import UsageError
+from jostle.base.registry import unknown_name
+from jostle.base.store import Record
 from jostle.studies.settings import AnySettings
 
 if TYPE_CHECKING:

@@ -7,21 +7,20 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from jostle.errors import FailureError, UsageError
+from jostle.base.errors import FailureError, UsageError
+from jostle.base.files import write_text
+from jostle.base.progress import Progress, Reporter, State, reporter
+from jostle.base.provenance import provenance
+from jostle.base.registry import unknown_name
+from jostle.base.store import Store
 from jostle.figures import save
-from jostle.files import write_text
-from jostle.progress import Progress, Reporter, State, reporter
-from jostle.provenance import provenance
-from jostle.registry import unknown_name
-from jostle.results import Store
 from jostle.studies import folder as folders
 from jostle.studies.catalogue import get
 from jostle.studies.records import Records
 from jostle.studies.settings import Settings, differences, plain, replaced
 from jostle.studies.study import Cell, Study, checked_cells
 from jostle.studies.verdict import Finding, Verdict, decide, overall
-from jostle.studies.work import Job, Outcome, in_turn
-from jostle.studies.workers import at_once
+from jostle.studies.workers import Job, Outcome, at_once, in_turn
 
 SUMMARY_FORMAT = 1
 _LISTED = 3  # cells named for each error

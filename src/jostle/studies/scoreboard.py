@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from jostle.errors import UsageError
-from jostle.results import Record, Store
+from jostle.base.errors import UsageError
+from jostle.base.store import Record, Store
 from jostle.studies.catalogue import STUDIES
 from jostle.studies.folder import ASIDE, RECORDS, read_summary
 from jostle.studies.settings import SCALES

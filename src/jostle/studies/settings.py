@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from jostle.errors import UsageError
-from jostle.registry import unknown_name
-from jostle.specs import literal
+from jostle.base.errors import UsageError
+from jostle.base.registry import unknown_name
+from jostle.base.specs import literal
 
 SCALES = ("smoke", "small", "paper")
 
@@ -49,7 +49,7 @@ def replaced(settings: AnySettings, changes: Mapping[str, Any]) -> AnySettings:
 
     >>> replaced(Settings(), {"sedes": 5})
     Traceback (most recent call last):
-    jostle.errors.UsageError: unknown setting 'sedes'; did you mean seeds?
+    jostle.base.errors.UsageError: unknown setting 'sedes'; did you mean seeds?
 
     Arguments:
         settings: what to start from.

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic
 
-from jostle.errors import UsageError
-from jostle.progress import State
-from jostle.results import Record
-from jostle.specs import written
+from jostle.base.errors import UsageError
+from jostle.base.progress import State
+from jostle.base.specs import written
+from jostle.base.store import Record
 from jostle.studies.records import Records
 from jostle.studies.settings import SCALES, AnySettings, Settings, plain
 from jostle.studies.verdict import Expectation

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from jostle.errors import UsageError
+from jostle.base.errors import UsageError
 from jostle.studies.evidence import Measured, Values, paired, proportion
 
 

@@ -4,8 +4,8 @@ A ``TokenView`` says what a token is, ``sources`` reads inputs, ``Inputs`` holds
 asks the model. Of text, ``Padding`` knows where sentences begin and end, and a ``Site`` is where a model embeds them.
 """
 
-from jostle.tokens.function import TokenFunction
 from jostle.tokens.inputs import Inputs
+from jostle.tokens.model import TokenFunction
 from jostle.tokens.padding import Padding
 from jostle.tokens.sites import Edit, Site
 from jostle.tokens.sources import Batch

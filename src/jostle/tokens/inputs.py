@@ -8,10 +8,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from jostle.errors import UsageError
-from jostle.tokens.padding import Padding
+from jostle.base.errors import UsageError
+from jostle.tokens.padding import Padding, share_by_position
 from jostle.tokens.sources import ONLY, Batch, as_dataset, as_tensors, collated
-from jostle.tokens.special import share_by_position
 from jostle.tokens.text import check_ids, real_tokens, special_missing
 from jostle.tokens.text_views import SPECIAL_KEY, Embeddings, TextView
 from jostle.tokens.view import TokenView

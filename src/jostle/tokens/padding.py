@@ -1,11 +1,22 @@
-"""Where the sentences of a padded batch begin and end."""
+"""Where the sentences of a padded batch begin and end.
 
+Special tokens of text: the classification token, separators, and where they stand.
+
+Texts from one of their tokens on: what was before it is left out.
+
+Texts without one of their tokens: what is left closes up, and there is one more padding.
+"""
+
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
-from jostle.errors import UsageError
+from jostle.base.errors import UsageError
+from jostle.tokens.sources import Batch
 
 Integers = NDArray[np.int64]
 
@@ -64,3 +75,115 @@ class Padding:
         if alignment == "left":
             return columns - self.first[indices]
         return columns + self.width - self.stop[indices]
+
+
+Truths = NDArray[np.bool_]
+
+
+def checked_ids(ids: object) -> tuple[int, ...] | None:
+    """``special_ids`` of a view as a tuple of token ids; None stays None.
+
+    >>> checked_ids([2, 3]), checked_ids(2)
+    ((2, 3), (2,))
+    """
+    if ids is None:
+        return None
+    given = tuple(ids) if isinstance(ids, Iterable) and not isinstance(ids, str) else (ids,)
+    if not given or any(isinstance(each, bool) or not isinstance(each, int) or each < 0 for each in given):
+        raise UsageError(f"special_ids={ids!r} must be token ids, whole numbers from 0 on, at least one")
+    return given
+
+
+def share_by_position(special: Truths, real: Truths, padding: Padding, alignment: str) -> NDArray[np.float64]:
+    """(positions,): of the texts that have a token at this position, the share in which it is special.
+
+    >>> real = np.array([[1, 1, 1, 0], [1, 1, 1, 1]], dtype=bool)
+    >>> special = np.array([[1, 0, 1, 0], [1, 0, 0, 1]], dtype=bool)
+    >>> share_by_position(special, real, Padding.of(real), "left").tolist()
+    [1.0, 0.0, 0.5, 1.0]
+
+    Arguments:
+        special, real: (N, columns), true for special tokens, and for those that are not padding.
+        padding: of these texts.
+        alignment: what a position is, as for ``TextView``.
+    """
+    rows, columns = np.nonzero(real)
+    numbers = padding.numbers(rows, columns, alignment)
+    counts = np.bincount(numbers, minlength=padding.width)
+    marked = np.bincount(numbers, weights=special[rows, columns], minlength=padding.width)
+    with np.errstate(invalid="ignore"):
+        return np.asarray(marked / counts)
+
+
+def beginning_at(batch: Batch, key: str, begin: Tensor, width: int) -> Batch:
+    """``batch`` with every text from its own column on, in new memory.
+
+        a b c d -   from column 1 on and   e f g h i   from column 2 on, 3 columns wide, are   b c d   and   g h i
+
+    >>> ids = torch.tensor([[5, 6, 7, 8, 0], [1, 2, 3, 4, 5]])
+    >>> beginning_at({"": ids}, "", torch.tensor([1, 2]), 4)[""].tolist()
+    [[6, 7, 8, 0], [3, 4, 5, 0]]
+
+    Arguments:
+        batch: named tensors; those of the shape of the ids (batch, columns) are cut, the others stay.
+        key: the entry that holds the ids.
+        begin: (batch,) the first column of each text that is kept.
+        width: how many columns are kept; those beyond the last one are 0.
+    """
+    shape = batch[key].shape
+    columns = begin[:, None] + torch.arange(width)  # (batch, width)
+    source, is_beyond = columns.clamp(max=shape[1] - 1), columns >= shape[1]
+    return {
+        name: tensor.gather(1, source).masked_fill_(is_beyond, 0) if tensor.shape == shape else tensor
+        for name, tensor in batch.items()
+    }
+
+
+_POSITION_KEY = "position_ids"
+
+
+def closed_up(batch: Batch, key: str, gone: Tensor, last: Tensor, pad: int, side: str) -> Batch:
+    """``batch`` without token ``gone[i]`` of text i, in new memory.
+
+        a b c d - -   without c is   a b d - - -,   and with padding on the left   - - a b c d   is   - - - a b d
+
+    Given ``position_ids`` are those of the nth token, whichever that is: they lose their last instead.
+
+    >>> ids = torch.tensor([[5, 6, 7, 0]])
+    >>> closed_up({"": ids}, "", gone=torch.tensor([1]), last=torch.tensor([2]), pad=0, side="right")[""].tolist()
+    [[5, 7, 0, 0]]
+
+    Arguments:
+        batch: named tensors; those of the shape of the ids (batch, tokens) close up, the others stay.
+        key: the entry that holds the ids.
+        gone: (batch,) the columns that go.
+        last: (batch,) the columns of the last real tokens.
+        pad: the id that the column that falls free is given; it is 0 in the other tensors.
+        side: where padding is, and so the new one: ``left`` or ``right``.
+    """
+    shape = batch[key].shape
+    return {
+        name: _shifted(tensor, last if name == _POSITION_KEY else gone, side, pad if name == key else 0)
+        if tensor.shape == shape
+        else tensor
+        for name, tensor in batch.items()
+    }
+
+
+def without_free_column(batch: Batch, key: str, side: str) -> Batch:
+    """``batch`` without the column that deleting left free in every row."""
+    shape, kept = batch[key].shape, slice(1, None) if side == "left" else slice(None, -1)
+    return {name: tensor[:, kept].contiguous() if tensor.shape == shape else tensor for name, tensor in batch.items()}
+
+
+def _shifted(tensor: Tensor, gone: Tensor, side: str, fill: int) -> Tensor:
+    """(batch, tokens) with one column less in every row, and ``fill`` in the column that falls free."""
+    columns = torch.arange(tensor.shape[1], device=tensor.device)[None, :]
+    gone = gone.to(tensor.device)[:, None]
+    if side == "left":
+        source, free = (columns - (columns <= gone).long()).clamp(min=0), 0
+    else:
+        source, free = (columns + (columns >= gone).long()).clamp(max=tensor.shape[1] - 1), -1
+    shifted = tensor.gather(1, source)
+    shifted[:, free] = fill
+    return shifted

@@ -6,7 +6,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from jostle.errors import UsageError
+from jostle.base.errors import UsageError
 from jostle.tokens.text_views import Embeddings
 
 Edit = Callable[[Tensor], Tensor]

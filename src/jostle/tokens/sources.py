@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import BatchSampler, DataLoader, RandomSampler, SequentialSampler, default_collate
 
-from jostle.errors import UsageError
+from jostle.base.errors import UsageError
 
 Batch = dict[str, Tensor]
 

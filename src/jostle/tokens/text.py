@@ -8,7 +8,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from jostle.errors import UsageError
+from jostle.base.errors import UsageError
 from jostle.tokens.padding import Padding
 from jostle.tokens.sites import word_embedding
 from jostle.tokens.text_views import SPECIAL_KEY, TextView

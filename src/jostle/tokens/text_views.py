@@ -12,10 +12,10 @@ from typing import Literal
 
 from torch import Tensor
 
-from jostle.errors import UsageError
-from jostle.registry import unknown_name
-from jostle.specs import written_list
-from jostle.tokens.special import checked_ids
+from jostle.base.errors import UsageError
+from jostle.base.registry import unknown_name
+from jostle.base.specs import written_list
+from jostle.tokens.padding import checked_ids
 from jostle.tokens.view import VIEWS, TokenView, must_fit
 
 SPECIAL_KEY = "special_tokens_mask"

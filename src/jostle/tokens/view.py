@@ -8,10 +8,20 @@ from math import prod
 import torch
 from torch import Tensor
 
-from jostle.errors import UsageError
-from jostle.registry import Registry
+from jostle.base.errors import UsageError
+from jostle.base.registry import Registry
 
-VIEWS: Registry[type["TokenView"]] = Registry("token view", ["jostle.tokens.views", "jostle.tokens.text_views"])
+VIEWS: Registry[type["TokenView"]] = Registry(
+    "token view",
+    homes={
+        "coordinates": "jostle.tokens.views",
+        "embeddings": "jostle.tokens.text_views",
+        "patches": "jostle.tokens.views",
+        "rows": "jostle.tokens.views",
+        "whole": "jostle.tokens.views",
+        "words": "jostle.tokens.text_views",
+    },
+)
 
 
 @dataclass(frozen=True, kw_only=True)

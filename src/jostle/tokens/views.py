@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from jostle.errors import UsageError
+from jostle.base.errors import UsageError
 from jostle.tokens.view import VIEWS, TokenView, must_fit
 
 

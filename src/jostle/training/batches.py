@@ -5,9 +5,9 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor, nn
 
+from jostle.base.errors import UsageError
 from jostle.data import Dataset
-from jostle.errors import UsageError
-from jostle.training.seeding import order, shuffled_by_length
+from jostle.training.randomness import order, shuffled_by_length
 
 
 class Batches:

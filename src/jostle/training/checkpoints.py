@@ -16,8 +16,8 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from jostle.errors import FailureError, UsageError
-from jostle.files import replacing
+from jostle.base.errors import FailureError, UsageError
+from jostle.base.files import replacing
 from jostle.training.evaluation import Evaluation
 
 FORMAT = "jostle-training-2"

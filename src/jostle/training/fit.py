@@ -1,27 +1,110 @@
-"""Training from the first epoch to the last, with a checkpoint after each and a call at each evaluation."""
+"""When training is evaluated and when it ends.
+
+What a person sees while a model trains: one line with the loss, the accuracy and what a callback returned.
+
+Training from the first epoch to the last, with a checkpoint after each and a call at each evaluation.
+"""
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import nn
 
-from jostle import specs
+from jostle.base import specs
+from jostle.base.errors import UsageError
+from jostle.base.files import check_writable
+from jostle.base.progress import Progress, Reporter, State, reporter
 from jostle.data import Dataset
-from jostle.errors import UsageError
-from jostle.files import check_writable
-from jostle.progress import Progress, reporter
 from jostle.training import checkpoints
-from jostle.training.evaluation import Evaluation
+from jostle.training.evaluation import Augment, Evaluation, Penalty, described
 from jostle.training.history import Epoch, History
 from jostle.training.loop import Loop
-from jostle.training.objectives import Augment, Penalty, described
 from jostle.training.recipe import Recipe, check_same
-from jostle.training.reporting import Line
 from jostle.training.schedules import SCHEDULES, Schedule
-from jostle.training.stopping import Limits
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The arguments of ``fit`` that end it; see there."""
+
+    max_epochs: int
+    target_accuracy: float | None
+    evaluate_every: int
+
+    def __post_init__(self) -> None:
+        for name, value in (("max_epochs", self.max_epochs), ("evaluate_every", self.evaluate_every)):
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise UsageError(f"{name} must be a whole number of at least 1, got {value!r}")
+        if self.target_accuracy is not None and not 0 < self.target_accuracy <= 1:
+            raise UsageError(f"target_accuracy must lie in (0, 1], got {self.target_accuracy}; 99 % is 0.99")
+
+    def is_due(self, epoch: int) -> bool:
+        """Whether there is an evaluation after so many epochs.
+
+        >>> [epoch for epoch in range(8) if Limits(7, None, evaluate_every=3).is_due(epoch)]
+        [0, 3, 6, 7]
+        """
+        return epoch % self.evaluate_every == 0 or epoch == self.max_epochs
+
+    def is_reached(self, evaluation: Evaluation) -> bool:
+        """Whether the accuracy is high enough to stop."""
+        return self.target_accuracy is not None and evaluation.accuracy >= self.target_accuracy
+
+    def check_not_past(self, epochs: int, record: Mapping[int, Evaluation], source: str | Path) -> None:
+        """Raise if a run with these limits would have stopped before it had done so many ``epochs``."""
+        if epochs > self.max_epochs:
+            raise UsageError(
+                f"{source} has {epochs} epochs already, more than max_epochs={self.max_epochs}; use another file"
+            )
+        for epoch, evaluation in record.items():
+            if epoch < epochs and self.is_reached(evaluation):
+                raise UsageError(
+                    f"{source} has {epochs} epochs, but target_accuracy={self.target_accuracy} was reached at epoch "
+                    f"{epoch}; use another file"
+                )
+
+
+class Line:
+    """Tells a reporter how far training is; between evaluations it repeats the last one.
+
+    Arguments:
+        report: shows a state.
+        examples: in an epoch.
+        max_epochs: of the run.
+    """
+
+    def __init__(self, report: Reporter, examples: int, max_epochs: int) -> None:
+        self._report, self._examples, self._max_epochs = report, examples, max_epochs
+        self._summary = ""
+
+    def evaluated(self, epoch: int, evaluation: Evaluation, returned: object) -> None:
+        """After ``epoch`` epochs the model was evaluated, and ``on_epoch`` returned something."""
+        self._summary = summary(evaluation, returned)
+        self.trained(epoch * self._examples)
+
+    def trained(self, examples: int) -> None:
+        """So many examples were trained on, over all epochs."""
+        self._report(State(examples / (self._examples * self._max_epochs), examples, self._summary, "examples"))
+
+
+def summary(evaluation: Evaluation, returned: object) -> str:
+    """Loss and accuracy, then the names and values of ``returned`` if it is a mapping.
+
+    >>> summary(Evaluation(0.25, 0.9), {"sensitivity": 0.01234})
+    'loss 0.250  accuracy 90.0%  sensitivity 0.0123'
+    """
+    parts = [f"loss {evaluation.loss:.3f}", f"accuracy {evaluation.accuracy:.1%}"]
+    if isinstance(returned, Mapping):
+        parts += [f"{name} {_shown(value)}" for name, value in returned.items()]
+    return "  ".join(parts)
+
+
+def _shown(value: object) -> str:
+    return f"{value:.4f}" if isinstance(value, float) else str(value)
 
 
 def fit(

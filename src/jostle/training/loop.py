@@ -1,4 +1,7 @@
-"""One epoch of training: a step for each batch, in an order fixed by the seed, and a look at whether it diverged."""
+"""In which floating-point type a training step computes: that of the weights, or a half-precision one by autocast.
+
+One epoch of training: a step for each batch, in an order fixed by the seed, and a look at whether it diverged.
+"""
 
 import contextlib
 import copy
@@ -8,14 +11,13 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
+from jostle.base.errors import FailureError, UsageError
 from jostle.data import Dataset
-from jostle.errors import FailureError, UsageError
-from jostle.training import objectives
+from jostle.training import evaluation as objectives
 from jostle.training.batches import Batches
 from jostle.training.evaluation import Evaluation, evaluate
-from jostle.training.precision import autocast, check_precision, gradient_scaler
-from jostle.training.recipe import Recipe
-from jostle.training.seeding import own_randomness
+from jostle.training.randomness import own_randomness
+from jostle.training.recipe import Recipe, autocast, check_precision, gradient_scaler
 
 STEPS_BETWEEN_LOOKS = 200  # Each look reads a number from the device, which must have finished all steps by then.
 

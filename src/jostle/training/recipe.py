@@ -1,5 +1,6 @@
 """How weights are changed: the settings of a run that decide its outcome, checked once."""
 
+import contextlib
 import math
 import re
 import zlib
@@ -9,11 +10,43 @@ from typing import Any
 import torch
 from torch import nn
 
+from jostle.base.errors import UsageError
+from jostle.base.registry import unknown_name
 from jostle.data import Dataset
-from jostle.errors import UsageError
-from jostle.registry import unknown_name
-from jostle.training.precision import check_name
 from jostle.training.schedules import Schedule
+
+_AUTOCAST = {"float32": None, "bfloat16": torch.bfloat16, "float16": torch.float16}
+PRECISIONS = tuple(_AUTOCAST)
+
+
+def check_precision(precision: str, model: nn.Module, device: torch.device) -> None:
+    """Raise if steps in ``precision`` are impossible for this model on this device."""
+    check_name(precision)
+    if precision == "float16" and device.type != "cuda":
+        raise UsageError(f"precision='float16' needs a cuda device, not {device.type}; use precision='bfloat16'")
+    types = {parameter.dtype for parameter in model.parameters()}
+    if precision != "float32" and types != {torch.float32}:
+        found = ", ".join(sorted(str(kind).removeprefix("torch.") for kind in types))
+        # Autocast leaves weights of any other type as they are, so nothing would change, silently.
+        raise UsageError(f"precision={precision!r} needs float32 weights, the model has {found}; call model.float()")
+
+
+def check_name(precision: str) -> None:
+    """Raise unless ``precision`` is one of ``PRECISIONS``."""
+    if precision not in PRECISIONS:
+        raise unknown_name("precision", str(precision), PRECISIONS)
+
+
+def autocast(precision: str, device: torch.device) -> contextlib.AbstractContextManager[object]:
+    """A context for a forward pass; it does nothing for ``float32``."""
+    kind = _AUTOCAST[precision]
+    return contextlib.nullcontext() if kind is None else torch.autocast(device.type, dtype=kind)
+
+
+def gradient_scaler(precision: str, device: torch.device) -> torch.amp.GradScaler:
+    """Scales the loss where small gradients would be rounded to 0, in ``float16``; otherwise it passes all through."""
+    return torch.amp.GradScaler(device.type, enabled=precision == "float16")
+
 
 OPTIMIZERS = ("adam", "adamw", "sgd")
 
@@ -107,9 +140,9 @@ class Recipe:
 def check_same(stored: dict[str, Any], current: dict[str, Any], source: object) -> None:
     """Raise if the settings ``stored`` in a checkpoint differ from those of the ``current`` run, naming which.
 
-    >>> check_same({"lr": 0.1, "seed": 0}, {"lr": 0.2, "seed": 0}, "a.safetensors")
+    >>> check_same({"lr": 0.1, "seed": 0}, {"lr": 0.2, "seed": 0}, "a.file")
     Traceback (most recent call last):
-    jostle.errors.UsageError: a.safetensors is from another run: lr was 0.1, is 0.2; use those settings or another file
+    jostle.base.errors.UsageError: a.file is from another run: lr was 0.1, is 0.2; use those settings or another file
     """
     names = [*current, *(name for name in stored if name not in current)]
     differing = [

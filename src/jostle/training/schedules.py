@@ -9,9 +9,9 @@ import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 
-from jostle.errors import UsageError
-from jostle.registry import Registry
-from jostle.specs import written
+from jostle.base.errors import UsageError
+from jostle.base.registry import Registry
+from jostle.base.specs import written
 
 SCHEDULES: Registry[type["Schedule"]] = Registry("schedule")
 

@@ -5,9 +5,7 @@ the tokens and how the model is asked about them, ``starts`` where the ascent be
 ``search`` the order of things.
 """
 
-from jostle.worst.averages import MeanOverInputs
-from jostle.worst.loading import load
-from jostle.worst.result import AtRadius, WorstCase
-from jostle.worst.searching import worst_case
+from jostle.worst.result import AtRadius, MeanOverInputs, WorstCase
+from jostle.worst.worst import worst_case
 
-__all__ = ["AtRadius", "MeanOverInputs", "WorstCase", "load", "worst_case"]
+__all__ = ["AtRadius", "MeanOverInputs", "WorstCase", "worst_case"]

@@ -8,8 +8,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from jostle import specs
-from jostle.errors import UsageError
+from jostle.base import specs
+from jostle.base.errors import UsageError
 from jostle.figures.curves import Series, curves
 from jostle.figures.style import INK, MUTED, OVERLAY, STRONG, WIDTH, Floats, styled, wrapped
 from jostle.tokens import VIEWS, Inputs, TextView, TokenView

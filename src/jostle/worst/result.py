@@ -1,23 +1,149 @@
-"""The answer to: how far can the output be moved by changing one token within a ball?"""
+"""Arrays of any shape in JSON: as readable numbers, or packed where there are many.
 
+Means over inputs, with an interval for the population they came from.
+
+The choices that define a worst case, as text and numbers.
+
+The answer to: how far can the output be moved by changing one token within a ball?
+
+A worst case in words.
+"""
+
+import base64
 import json
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from jostle.errors import UsageError
-from jostle.estimates.estimate import Floats
-from jostle.files import read_text, write_text
-from jostle.worst.arrays import pack, unpack
-from jostle.worst.averages import MeanOverInputs, mean_over_inputs
-from jostle.worst.settings import WorstSettings
-from jostle.worst.wording import lines
+from jostle.base.errors import UsageError
+from jostle.base.estimate import Estimate, Interval
+from jostle.base.files import read_text, write_text
+from jostle.base.specs import written
+from jostle.estimates.result import Floats, plain
+from jostle.intervals.fixed import bounded_mean, histogram, student
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+
+def pack(array: NDArray[Any] | None, *, is_compact: bool = False) -> dict[str, Any] | None:
+    """An array as a shape and a flat list, or, compact, as the base64 text of single-precision numbers.
+
+    >>> pack(np.array([[1.0, np.nan]]))
+    {'shape': [1, 2], 'kind': 'f', 'values': [1.0, None]}
+    """
+    if array is None:
+        return None
+    if is_compact:
+        content = base64.b64encode(np.ascontiguousarray(array, dtype="<f4").tobytes()).decode("ascii")
+        return {"shape": list(array.shape), "float32": content}
+    if array.dtype.kind != "f":
+        return {"shape": list(array.shape), "kind": "i", "values": array.ravel().tolist()}
+    values = [value if np.isfinite(value) else None for value in array.ravel().tolist()]
+    return {"shape": list(array.shape), "kind": "f", "values": values}
+
+
+def unpack(record: dict[str, Any] | None) -> Any:
+    """The array that ``pack`` wrote; whatever could not be written is NaN."""
+    if record is None:
+        return None
+    shape = tuple(record["shape"])
+    if "float32" in record:
+        return np.frombuffer(base64.b64decode(record["float32"], validate=True), dtype="<f4").reshape(shape).copy()
+    if record["kind"] == "i":
+        return np.asarray(record["values"], dtype=np.int64).reshape(shape)
+    values = [np.nan if value is None else value for value in record["values"]]
+    return np.asarray(values, dtype=np.float64).reshape(shape)
+
+
+@dataclass(frozen=True, eq=False)
+class MeanOverInputs(Estimate):
+    """The mean of one number for each input.
+
+    Arguments:
+        value: the mean over the inputs given; for them it is exact.
+        interval: for the mean over the population that the inputs are a random sample of.
+        per_input: (N,), NaN where an input has no number.
+    """
+
+    per_input: Floats = field(repr=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """A plain dictionary, for JSON."""
+        return {"value": self.value, **self.interval.to_dict(), "per_input": plain(self.per_input)}
+
+
+def mean_over_inputs(per_input: Floats, level: float, *, is_share: bool) -> MeanOverInputs:
+    """The mean of ``per_input`` with its interval: Gaffke's bound for shares, Student's t otherwise, from 0 on.
+
+    >>> mean = mean_over_inputs(np.array([1.0, 0.0, 0.0, 0.0]), 0.95, is_share=True)
+    >>> mean.value, round(mean.low, 4), round(mean.high, 4)  # Clopper and Pearson's, for shares of 0 and 1
+    (0.25, 0.0063, 0.8059)
+
+    Arguments:
+        per_input: (N,), at least one of them finite.
+        level: coverage.
+        is_share: whether each lies between 0 and 1.
+    """
+    known = per_input[np.isfinite(per_input)]
+    value = float(known.mean())
+    if is_share:
+        ends, method = bounded_mean(*histogram(known), level), "Gaffke's bound over inputs"
+    else:
+        variance = known.var(ddof=1) if len(known) > 1 else 0.0
+        low, high = student(value, variance, len(known), level)
+        ends, method = (max(float(low), 0.0), float(high)), "Student's t over inputs"
+    return MeanOverInputs(value, Interval(*ends, level, "population", method), per_input)
+
+
+@dataclass(frozen=True)
+class WorstSettings:
+    """What was searched, on what, how hard.
+
+    Arguments:
+        tokens, response: specs.
+        radii: of the balls, increasing.
+        relative: whether radii are in units of the token's own norm.
+        positions: ``each``, ``worst``, or the positions that were searched, with slashes between them.
+        draws: random changes of each token and radius.
+        starts, steps: of the ascent.
+        candidates: for ``worst``, at how many positions of an input it ascended; 0 otherwise.
+        level: coverage of the intervals.
+        seed: of the draws.
+        num_inputs, num_tokens: N and T; T counts masked positions too.
+    """
+
+    tokens: str
+    response: str
+    radii: tuple[float, ...]
+    relative: bool
+    positions: str
+    draws: int
+    starts: int
+    steps: int
+    candidates: int
+    level: float
+    seed: int
+    num_inputs: int
+    num_tokens: int
+
+    @property
+    def is_flip(self) -> bool:
+        """Whether the response is a flip."""
+        return self.response.split(":")[0] == "flip"
+
+    def to_dict(self) -> dict[str, Any]:
+        """A plain dictionary, for JSON."""
+        return {**asdict(self), "radii": list(self.radii)}
+
+    @classmethod
+    def from_dict(cls, record: dict[str, Any]) -> "WorstSettings":
+        """The settings that ``to_dict`` wrote."""
+        return cls(**{**record, "radii": tuple(record["radii"])})
+
 
 Integers = NDArray[np.int64]
 _ARRAYS = ("values", "changes", "mean", "max_of", "margins", "predictions", "clean_predictions")
@@ -221,3 +347,61 @@ def _over(values: Floats, over: str) -> Floats:
     with np.errstate(invalid="ignore"):
         means: Floats = np.where(known, values, 0.0).sum(axis=1) / known.sum(axis=1)
     return means
+
+
+_COLUMNS = ("mean of draws", "max of draws", "largest found")
+
+
+def lines(w: "WorstCase") -> list[str]:
+    """The result as lines of text: a table over the radii, what was done, and what to know about it."""
+    s = w.settings
+    return [
+        f"{w.name}: {_title(w)}; all are lower bounds",
+        *_table([w.at(radius) for radius in w.radii], s.level),
+        *_worst_position(w),
+        f"  {s.num_inputs:,} inputs of {s.num_tokens:,} tokens; tokens={s.tokens} response={s.response} "
+        f"positions={s.positions}",
+        f"  {_effort(w)}",
+        *(f"  warning: {warning}" for warning in w.warnings),
+    ]
+
+
+def _title(w: "WorstCase") -> str:
+    s = w.settings
+    unit = "the token's norm" if s.relative else "absolute length"
+    if s.is_flip:
+        what = "share of inputs with a flippable token" if s.positions == "worst" else "share of tokens flippable"
+    else:
+        where = "at its worst position" if s.positions == "worst" else "over positions"
+        what = f"{s.response} of an input, {'largest ' if s.positions == 'worst' else 'mean '}{where}"
+    return f"{what} within a radius, in units of {unit}"
+
+
+def _table(rows: "list[AtRadius]", level: float) -> list[str]:
+    head = f"  {'radius':>8}{_COLUMNS[0]:>15}{_COLUMNS[1]:>15}{_COLUMNS[2]:>16}   {level:.0%} interval over inputs"
+    body = [
+        f"  {written(row.radius):>8}{row.mean.value:>15.4g}{row.max_of_draws.value:>15.4g}"
+        f"{row.largest.value:>16.4g}   [{row.largest.low:.4g}, {row.largest.high:.4g}]"
+        for row in rows
+    ]
+    return [head, *body]
+
+
+def _worst_position(w: "WorstCase") -> list[str]:
+    """What the worst position of an input adds, where every position was searched."""
+    if w.settings.positions == "worst" or w.settings.num_tokens == 1:
+        return []
+    worst = w.at(over="max").largest
+    what = "inputs with a flippable token" if w.settings.is_flip else "at the worst position of each input"
+    return [f"  {what}, radius {written(w.radii[-1])}: {worst}"]
+
+
+def _effort(w: "WorstCase") -> str:
+    s = w.settings
+    if w.has_gradient:
+        how = f"{s.draws} draws, then {s.starts} starts of {s.steps} steps"
+        if s.candidates:
+            how += f" at the {s.candidates} most promising positions of each input"
+    else:
+        how = f"no gradients: the largest of {s.draws} draws and deletion"
+    return f"{how}; seed={s.seed}; {w.passes:,} passes, {w.seconds:.1f} s"

@@ -7,14 +7,11 @@ import torch
 from torch import Tensor
 from torch.linalg import vector_norm
 
-from jostle.errors import UsageError
-from jostle.sampling.trials import Integers
+from jostle.base.errors import UsageError
+from jostle.sampling.plans import Integers
 from jostle.tokens import Rows
-from jostle.worst.ascent import climbed, measured, unit, within
-from jostle.worst.asking import GradientFunction
-from jostle.worst.best import Best
-from jostle.worst.cells import Cells, Floats
-from jostle.worst.objective import DOWN
+from jostle.worst.ascent import Best, climbed, measured, unit, within
+from jostle.worst.cells import DOWN, Cells, Floats, GradientFunction
 
 Directions = Callable[[Integers, Integers], Tensor]
 

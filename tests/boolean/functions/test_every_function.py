@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import torch
 
+from jostle.base.errors import UsageError
 from jostle.boolean import fourier, functions, pointwise
 from jostle.boolean.functions import KnownFunction, create
-from jostle.errors import UsageError
 from tests.boolean import oracles_boolean as oracles
 from tests.boolean.functions.against_oracles import SPECTRAL, check_exact
 

@@ -3,10 +3,10 @@ import itertools
 import numpy as np
 import pytest
 
+from jostle.base.errors import UsageError
 from jostle.boolean import cube
 from jostle.boolean.kernels import attention_gram, fourier_projection, gram_eigenvalues, kernel_spectrum, premise
-from jostle.boolean.kernels.activations import ACTIVATIONS
-from jostle.errors import UsageError
+from jostle.boolean.kernels.recursions import ACTIVATIONS
 
 
 def printed_kernel(x, y, tokens):

@@ -12,12 +12,12 @@ import pytest
 import torch
 from torch import nn
 
+from jostle.base.errors import UsageError
 from jostle.boolean import cube
 from jostle.boolean.kernels import (
     FiniteAttention,
     FiniteMlp,
     attention_gram,
-    empirical,
     empirical_ck,
     empirical_ntk,
     fourier_projection,
@@ -25,7 +25,7 @@ from jostle.boolean.kernels import (
     kernel_spectrum,
     premise,
 )
-from jostle.errors import UsageError
+from jostle.boolean.kernels import finite as empirical
 
 KINDS = ["ck", "ntk"]
 

@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 import torch
 
+from jostle.base.errors import UsageError
 from jostle.boolean import cube
 from jostle.boolean.kernels import attention_gram, fourier_projection, gram_eigenvalues, premise
-from jostle.errors import UsageError
 
 
 @pytest.fixture

@@ -3,10 +3,9 @@
 import numpy as np
 import pytest
 
-from jostle.boolean.kernels import excess
-from jostle.boolean.kernels.activations import ACTIVATIONS, moments
-from jostle.boolean.kernels.masses import Masses
-from jostle.boolean.kernels.series import line
+from jostle.boolean.kernels import series as excess
+from jostle.boolean.kernels.recursions import ACTIVATIONS, moments
+from jostle.boolean.kernels.series import Masses, line
 from tests.boolean.kernels import reference
 
 mp = reference.mp

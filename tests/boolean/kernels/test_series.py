@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.special import erf
 
-from jostle.boolean.kernels.activations import ACTIVATIONS, moments
+from jostle.boolean.kernels.recursions import ACTIVATIONS, moments
 from jostle.boolean.kernels.series import inverse_root, line
 from tests.boolean.kernels import reference
 

@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
 
+from jostle.base.errors import UsageError
 from jostle.boolean import cube
 from jostle.boolean.kernels import KERNELS, Spectrum, gram_eigenvalues, kernel_spectrum, recursions, spectrum_of
-from jostle.boolean.kernels.zonal import checked_layers
-from jostle.errors import UsageError
+from jostle.boolean.kernels.named import checked_layers
 from tests.boolean.kernels import reference
 
 CASES = [  # name, depth, activation, weight_variance, bias_variance

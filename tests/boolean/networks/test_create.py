@@ -3,8 +3,8 @@
 import pytest
 import torch
 
+from jostle.base.errors import UsageError
 from jostle.boolean import networks
-from jostle.errors import UsageError
 
 SMALL = {
     "lstm": {"dim": 6, "hidden": 5},

@@ -5,9 +5,9 @@ import math
 import pytest
 import torch
 
+from jostle.base.errors import UsageError
 from jostle.boolean import networks
-from jostle.boolean.networks.initialisation import INITS, redraw, seed_of
-from jostle.errors import UsageError
+from jostle.boolean.networks.parts import INITS, redraw, seed_of
 
 SD = {  # of a matrix of 64 x 64 at scale 0.5
     "uniform": 0.5 / math.sqrt(3),

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from jostle.boolean import networks
-from jostle.boolean.networks import stacking
+from jostle.boolean.networks import ensemble as stacking
 from tests.boolean.networks.test_create import NAMES, SMALL, cube_of
 
 VARIANTS = [(name, SMALL[name]) for name in NAMES] + [

@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import nn
 
+from jostle.base.errors import UsageError
 from jostle.boolean import networks
-from jostle.errors import UsageError
 from tests.boolean.networks.test_create import cube_of
 
 

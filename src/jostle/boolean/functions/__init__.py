@@ -8,12 +8,15 @@ training. Not here: enumeration (``jostle.boolean.pointwise``, ``jostle.boolean.
 import inspect
 from typing import Any
 
+from jostle.base.errors import UsageError
+from jostle.base.registry import unknown_name
+from jostle.base.specs import arguments
 from jostle.boolean.functions.blocks import bent, multiplexer, tribes
 from jostle.boolean.functions.decision_lists import decision_list
 from jostle.boolean.functions.juntas import dictator, first, junta, sparse_parity
 from jostle.boolean.functions.known import FUNCTIONS, Exact, KnownFunction, register
 from jostle.boolean.functions.random_functions import random
-from jostle.boolean.functions.symmetric_functions import (
+from jostle.boolean.functions.symmetric import (
     and_,
     constant,
     hamming_ball,
@@ -24,10 +27,7 @@ from jostle.boolean.functions.symmetric_functions import (
     parity,
     symmetric,
 )
-from jostle.boolean.functions.threshold_functions import threshold
-from jostle.errors import UsageError
-from jostle.registry import unknown_name
-from jostle.specs import arguments
+from jostle.boolean.functions.threshold import threshold
 
 __all__ = [
     "FUNCTIONS",
@@ -74,10 +74,10 @@ def create(name: str, n: int, **options: Any) -> KnownFunction:
     [1.0, 0.0, 0.0]
     >>> create("majorty", n=3)
     Traceback (most recent call last):
-    jostle.errors.UsageError: unknown Boolean function 'majorty'; did you mean majority or parity?
+    jostle.base.errors.UsageError: unknown Boolean function 'majorty'; did you mean majority or parity?
     >>> create("tribes", n=6, widht=2)
     Traceback (most recent call last):
-    jostle.errors.UsageError: unknown tribes option 'widht'; did you mean width?
+    jostle.base.errors.UsageError: unknown tribes option 'widht'; did you mean width?
     """
     base, _, text = name.partition(":")
     make = FUNCTIONS.get(base)

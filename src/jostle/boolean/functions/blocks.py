@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from jostle.boolean.functions.arguments import whole
-from jostle.boolean.functions.known import Exact, KnownFunction, exact_of_signs, register
-from jostle.errors import UsageError
+from jostle.base.errors import UsageError
+from jostle.boolean.functions.known import Exact, KnownFunction, exact_of_signs, register, whole
 
 
 @register("multiplexer")

@@ -17,9 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from jostle.boolean.functions.arguments import listed, sign, whole
-from jostle.boolean.functions.known import Exact, KnownFunction, exact_of_signs, register
-from jostle.errors import UsageError
+from jostle.base.errors import UsageError
+from jostle.boolean.functions.known import Exact, KnownFunction, exact_of_signs, listed, register, sign, whole
 
 Rule = tuple[int, int, int]  # coordinate, value that fires the rule, output
 

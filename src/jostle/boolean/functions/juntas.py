@@ -9,12 +9,21 @@ from typing import Any
 
 import numpy as np
 
+from jostle.base.errors import UsageError
+from jostle.base.randomness import Stream
 from jostle.boolean import cube, fourier, pointwise
-from jostle.boolean.functions.arguments import distinct_coordinates, listed, signs, whole
-from jostle.boolean.functions.known import Exact, KnownFunction, exact_of_signs, lifted, register
-from jostle.boolean.functions.symmetric_functions import parity
-from jostle.errors import UsageError
-from jostle.randomness import Stream
+from jostle.boolean.functions.known import (
+    Exact,
+    KnownFunction,
+    distinct_coordinates,
+    exact_of_signs,
+    lifted,
+    listed,
+    register,
+    signs,
+    whole,
+)
+from jostle.boolean.functions.symmetric import parity
 
 LARGEST_INNER = 16  # bits of a junta's inner table
 

@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from jostle.boolean.functions.arguments import whole
-from jostle.boolean.functions.known import Exact, KnownFunction, floats, register
-from jostle.randomness import Stream
+from jostle.base.randomness import Stream
+from jostle.boolean.functions.known import Exact, KnownFunction, floats, register, whole
 
 LARGEST = 96  # bits of an address in a stream: three words of 32
 _WORD = 32

@@ -6,11 +6,10 @@ other kernels there are Gram matrices over the whole cube of up to 10 or 12 bits
 """
 
 from jostle.boolean.kernels.attention import attention_gram, default_scale
-from jostle.boolean.kernels.empirical import empirical_ck, empirical_ntk
-from jostle.boolean.kernels.finite import FiniteAttention, FiniteMlp
+from jostle.boolean.kernels.finite import FiniteAttention, FiniteMlp, empirical_ck, empirical_ntk
 from jostle.boolean.kernels.gram import Premise, Projection, fourier_projection, gram_eigenvalues, premise
+from jostle.boolean.kernels.named import KERNELS, kernel_spectrum
 from jostle.boolean.kernels.spectrum import Spectrum, spectrum_of
-from jostle.boolean.kernels.zonal import KERNELS, kernel_spectrum
 
 __all__ = [
     "KERNELS",

@@ -18,13 +18,13 @@ just <x, y>: whether the premise of Prop. 3.1 holds is for ``gram.premise`` to s
 
 import numpy as np
 
+from jostle.base.errors import UsageError
+from jostle.base.registry import unknown_name
 from jostle.boolean import cube
-from jostle.boolean.kernels.arguments import number, out_of_range, whole
+from jostle.boolean.kernels.named import checked_layers
 from jostle.boolean.kernels.recursions import Layers
 from jostle.boolean.kernels.series import Floats
-from jostle.boolean.kernels.zonal import checked_layers
-from jostle.errors import UsageError
-from jostle.registry import unknown_name
+from jostle.boolean.kernels.spectrum import number, out_of_range, whole
 
 LARGEST = 12  # bits: a matrix of 4096 x 4096 numbers, 134 MB
 

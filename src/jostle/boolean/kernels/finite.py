@@ -4,18 +4,32 @@ All parameters are standard normal and all scales stand in the forward pass (the
 so that ``empirical.empirical_ntk`` and ``empirical.empirical_ck`` tend to ``kernel_spectrum`` and ``attention_gram`` as
 the networks widen. For one hidden or attention layer their means over seeds agree at every width; deeper, up to order
 1 / width. Softmax attention has no such kernel here: its empirical kernels are all there is.
+
+Kernels of finite networks, as they are: the tangent kernel from gradients, the conjugate kernel from features.
+
+Over the whole cube they are Gram matrices (2^n, 2^n) in table order, for ``gram.fourier_projection`` and
+``gram.premise``. Any module that maps (batch, n) to (batch,) or (batch, 1) will do; small networks whose infinite
+width is known are in ``finite``.
 """
 
 import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
 
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
+from torch.func import functional_call, grad, vmap
 
-from jostle.boolean.kernels.arguments import whole
+from jostle.base.errors import UsageError
+from jostle.base.registry import unknown_name
+from jostle.boolean import cube
 from jostle.boolean.kernels.attention import READOUTS, default_scale
+from jostle.boolean.kernels.named import checked_layers
 from jostle.boolean.kernels.recursions import Layers
-from jostle.boolean.kernels.zonal import checked_layers
-from jostle.registry import unknown_name
+from jostle.boolean.kernels.series import Floats
+from jostle.boolean.kernels.spectrum import whole
 
 _PHI = {"relu": torch.relu, "erf": torch.erf}
 _KINDS = "linear", "softmax"
@@ -145,3 +159,147 @@ def _affine(hidden: Tensor, weight: Tensor, bias: Tensor, layers: Layers) -> Ten
 
 def _normal(generator: torch.Generator, *shape: int) -> nn.Parameter:
     return nn.Parameter(torch.randn(*shape, generator=generator))
+
+
+LARGEST = 10  # bits: 1024 gradients of the network
+
+_AT_ONCE = 1 << 25  # numbers of one block of gradients: 268 MB in float64
+
+
+def empirical_ntk(
+    model: nn.Module,
+    n: int | None = None,
+    *,
+    inputs: Tensor | NDArray[Any] | None = None,
+) -> Floats:
+    """sum over parameters of df(x)/dp df(y)/dp for all pairs of inputs. Jacot et al. 2018, finite width.
+
+    >>> _ = (layer := nn.Linear(2, 1, bias=False)).weight.data.fill_(1.0)
+    >>> empirical_ntk(layer, 2)[0].tolist()  # a linear model: <x, y>
+    [2.0, 0.0, 0.0, -2.0]
+
+    The model runs in eval mode and every part of it is left in the mode it came in. Gradients are taken for one
+    parameter tensor at a time and in blocks of inputs, two blocks of some 268 MB (float64) at once.
+
+    Arguments:
+        model: (batch, n) to (batch,) or (batch, 1). Every parameter that requires a gradient counts.
+        n: bits, for the whole cube: at most 10.
+        inputs: (count, n), instead of the whole cube.
+
+    Returns:
+        (2^n, 2^n) or (count, count).
+    """
+    if not isinstance(model, nn.Module):
+        raise UsageError(
+            f"model is a {type(model).__name__}; expected a torch.nn.Module, whose parameters are the kernel's"
+        )
+    trained = {name: parameter.detach() for name, parameter in model.named_parameters() if parameter.requires_grad}
+    if not trained:
+        raise UsageError("model has no parameter that requires a gradient; its tangent kernel is empty")
+    points = _points(n, inputs, like=next(iter(trained.values())))
+    with _in_eval_mode(model):
+        _check_output(model, points)
+        kernel = sum((_tangent(model, name, trained, points) for name in trained), start=points.new_zeros(()))
+    return kernel.double().cpu().numpy()
+
+
+def empirical_ck(
+    features: Callable[[Tensor], Tensor],
+    n: int | None = None,
+    *,
+    inputs: Tensor | NDArray[Any] | None = None,
+) -> Floats:
+    """<features(x), features(y)> for all pairs of inputs: the covariance of a readout with standard normal weights.
+
+    >>> empirical_ck(lambda x: x, 2)[0].tolist()
+    [2.0, 0.0, 0.0, -2.0]
+
+    A module, or the module that a bound method such as ``network.features`` belongs to, runs in eval mode, on inputs in
+    the dtype and on the device of its parameters, and every part of it is left in the mode it came in.
+
+    Arguments:
+        features: (batch, n) to (batch, ...); everything after the batch is flattened.
+        n, inputs: as in ``empirical_ntk``.
+    """
+    owner = features if isinstance(features, nn.Module) else getattr(features, "__self__", None)
+    module = owner if isinstance(owner, nn.Module) else nn.Module()
+    floats = (parameter for parameter in module.parameters() if parameter.is_floating_point())
+    points = _points(n, inputs, like=next(floats, torch.zeros(())))
+    with _in_eval_mode(module), torch.no_grad():
+        found = _answer(features, points, "features")
+    if found.ndim < 2:
+        raise UsageError(f"features answers with the shape {tuple(found.shape)}; expected (batch, features)")
+    rows = found.flatten(1)
+    return (rows @ rows.T).double().cpu().numpy()
+
+
+@contextmanager
+def _in_eval_mode(model: nn.Module) -> Iterator[None]:
+    """Every part of the model in eval mode, and afterwards in the mode it came in."""
+    modes = [(module, module.training) for module in model.modules()]
+    model.eval()
+    try:
+        yield
+    finally:
+        for module, mode in modes:
+            module.training = mode
+
+
+def _answer(function: Callable[[Tensor], Tensor], points: Tensor, name: str) -> Tensor:
+    """function(points), with a word on what does not fit."""
+    try:
+        found = function(points)
+    except (RuntimeError, ValueError, IndexError) as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise UsageError(
+            f"{name} does not take inputs of the shape {tuple(points.shape)}: {reason}; expected (batch, n) to fit it, "
+            "check n"
+        ) from error
+    if not isinstance(found, Tensor):
+        raise UsageError(f"{name} answers with a {type(found).__name__}; expected a tensor")
+    return found
+
+
+def _tangent(model: nn.Module, name: str, trained: dict[str, Tensor], points: Tensor) -> Tensor:
+    """The part of the tangent kernel that belongs to one parameter tensor."""
+
+    def output(parameter: Tensor, point: Tensor) -> Tensor:
+        answer: Tensor = functional_call(model, {**trained, name: parameter}, (point[None],))
+        return answer.reshape(())
+
+    gradients = vmap(grad(output), in_dims=(None, 0))
+    value = trained[name]
+    size = max(1, _AT_ONCE // value.numel())
+    blocks = [points[start : start + size] for start in range(0, len(points), size)]
+    if len(blocks) == 1:
+        only: Tensor = gradients(value, points).flatten(1)
+        return only @ only.T
+    kernel = points.new_empty(len(points), len(points))
+    for i, left in enumerate(blocks):
+        own = gradients(value, left).flatten(1)
+        for j, right in enumerate(blocks[i:], start=i):
+            block = own @ (own if i == j else gradients(value, right).flatten(1)).T
+            rows, columns = slice(i * size, i * size + len(left)), slice(j * size, j * size + len(right))
+            kernel[rows, columns], kernel[columns, rows] = block, block.T
+    return kernel
+
+
+def _points(n: int | None, inputs: Tensor | NDArray[Any] | None, like: Tensor) -> Tensor:
+    if (n is None) == (inputs is None):
+        raise UsageError("give either n, for the whole cube, or inputs, and not both")
+    if n is not None:
+        inputs = cube.points(whole("n", n, 1, LARGEST, " for the whole cube; give inputs for larger n"))
+    points = torch.as_tensor(inputs).to(like)
+    if points.ndim < 2:
+        raise UsageError(f"inputs has the shape {tuple(points.shape)}; expected (count, n)")
+    return points
+
+
+def _check_output(model: nn.Module, points: Tensor) -> None:
+    with torch.no_grad():
+        shape = tuple(_answer(model, points[:2], "model").shape)
+    count = min(2, len(points))
+    if shape not in ((count,), (count, 1)):
+        raise UsageError(
+            f"model answers {count} inputs with the shape {shape}; expected ({count},) or ({count}, 1), a single output"
+        )

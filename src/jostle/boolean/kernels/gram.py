@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from jostle.base.errors import UsageError
 from jostle.boolean import cube, fourier
 from jostle.boolean.kernels.series import Floats
-from jostle.errors import UsageError
 
 _EXACT = 1e-9  # spreads below this part of the largest entry are rounding errors
 

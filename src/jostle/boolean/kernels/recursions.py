@@ -1,4 +1,13 @@
-"""The kernels of infinitely wide networks, layer by layer, as functions of the correlation c = <x, y> / n.
+"""Gaussian moments of activations: what a hidden layer does to a covariance when it is infinitely wide.
+
+For (u, v) Gaussian with mean 0, variances p and q and covariance k,
+
+    value = E[phi(u) phi(v)],    slope = E[phi'(u) phi'(v)].
+
+Each is written twice: for numbers, and for the power series of k in the correlation of the inputs (then p = q).
+Sources: Cho and Saul 2009 (arc-cosine kernels) for relu; Williams 1997 for erf.
+
+The kernels of infinitely wide networks, layer by layer, as functions of the correlation c = <x, y> / n.
 
 On the cube all inputs have one length, so kernels that see x and y only through <x, y> are functions Psi(c). Each
 function below returns (CK, NTK): the covariance of the output at initialisation, and the tangent kernel, the covariance
@@ -6,11 +15,109 @@ of its gradients. It takes c as an array of numbers or as a power series and doe
 """
 
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
-from jostle.boolean.kernels.activations import Activation, Value, moments
-from jostle.boolean.kernels.series import Floats
+from jostle.base.registry import unknown_name
+from jostle.boolean.kernels import series as excess
+from jostle.boolean.kernels.series import Floats, Series, integral_along, inverse_root
+
+_Pair = tuple[Floats, Floats]
+Value = TypeVar("Value", Floats, Series)
+
+_ROUNDING = 1e-9  # a correlation this far above 1 is a rounding error; further out the moments do not exist
+
+
+@dataclass(frozen=True)
+class Relu:
+    """phi(u) = max(u, 0): value = sqrt(p q) kappa_1(r) / 2, slope = kappa_0(r) / 2 with r = k / sqrt(p q),
+
+    kappa_0(r) = 1 - arccos(r) / pi,   kappa_1(r) = (sqrt(1 - r^2) + r (pi - arccos(r))) / pi.
+
+    >>> value, slope = Relu().of_numbers(np.array([1.0, 0.0]), 1.0, 1.0)
+    >>> value.round(4).tolist(), slope.tolist()
+    ([0.5, 0.1592], [0.5, 0.25])
+    """
+
+    weight_variance: float = 2.0  # keeps the variance from layer to layer (He et al. 2015)
+
+    def of_numbers(self, covariance: Floats, left: NDArray[Any] | float, right: NDArray[Any] | float) -> _Pair:
+        scale = np.sqrt(left * right)
+        correlation = _inside(covariance / scale)
+        step = (np.pi - np.arccos(correlation)) / np.pi
+        ramp = np.sqrt((1 - correlation) * (1 + correlation)) / np.pi + correlation * step
+        return scale * ramp / 2, step / 2
+
+    def of_series(self, covariance: Series, variance: float) -> tuple[Series, Series]:
+        correlation = covariance * (1 / variance)
+        path, masses = correlation.coefficients, correlation.masses
+        at = excess.angles(masses, complement=0.0)
+        step = np.pi - at.start  # pi kappa_0 at c = 0
+        ramp = np.sin(at.start) + step * path[0]  # pi kappa_1
+        root = inverse_root(path, masses.moving)
+        slopes = integral_along(root, path, step)  # kappa_0' = root / pi
+        values = integral_along(slopes, path, ramp)  # kappa_1' = kappa_0
+        slope = Series(slopes, masses.through(step, root[0], excess.of_arcsine(at)))
+        value = Series(values, masses.through(ramp, step, excess.of_arc_cosine(at)))
+        return value * (variance / (2 * np.pi)), slope * (1 / (2 * np.pi))
+
+
+@dataclass(frozen=True)
+class Erf:
+    """phi(u) = erf(u): value = (2/pi) arcsin(r), slope = (4/pi) / (scale sqrt(1 - r^2)),
+
+    scale = sqrt((1 + 2 p)(1 + 2 q)) and r = 2 k / scale.
+
+    >>> value, slope = Erf().of_numbers(np.array([0.5]), 0.5, 0.5)
+    >>> value.round(4).tolist(), slope.round(4).tolist()
+    ([0.3333], [0.7351])
+    """
+
+    weight_variance: float = 1.0
+
+    def of_numbers(self, covariance: Floats, left: NDArray[Any] | float, right: NDArray[Any] | float) -> _Pair:
+        scale = np.sqrt((1 + 2 * left) * (1 + 2 * right))
+        ratio = _inside(2 * covariance / scale)
+        return 2 / np.pi * np.arcsin(ratio), 4 / np.pi / (scale * np.sqrt((1 - ratio) * (1 + ratio)))
+
+    def of_series(self, covariance: Series, variance: float) -> tuple[Series, Series]:
+        scale = 1 + 2 * variance
+        ratio = covariance * (2 / scale)
+        path, masses = ratio.coefficients, ratio.masses
+        root = inverse_root(path, 1 / scale + masses.moving)
+        values = integral_along(root, path, float(np.arcsin(path[0])))
+        if masses.total < excess.SMALL:
+            value_masses, slope_masses = excess.of_small(masses)
+        else:
+            at = excess.angles(masses, complement=1 / scale)
+            value_masses = masses.through(values[0], root[0], excess.of_arcsine(at))
+            slope_masses = masses.through(root[0], path[0] * root[0] ** 3, excess.of_inverse_root(at))
+        return Series(values, value_masses) * (2 / np.pi), Series(root, slope_masses) * (4 / np.pi / scale)
+
+
+Activation = Relu | Erf
+ACTIVATIONS: dict[str, Activation] = {"relu": Relu(), "erf": Erf()}
+
+
+def activation_named(name: str) -> Activation:
+    """The activation called ``name``; an unknown name answers with near matches."""
+    if name not in ACTIVATIONS:
+        raise unknown_name("activation", name, ACTIVATIONS)
+    return ACTIVATIONS[name]
+
+
+def moments(activation: Activation, covariance: Value, variance: float) -> tuple[Value, Value]:
+    """(value, slope) for equal variances, of numbers or of a series."""
+    if isinstance(covariance, Series):
+        return activation.of_series(covariance, variance)
+    return activation.of_numbers(covariance, variance, variance)
+
+
+def _inside(correlation: Floats) -> Floats:
+    """Correlations with rounding errors above 1 removed, and nan where there is no such Gaussian pair."""
+    return np.where(correlation <= 1 + _ROUNDING, np.clip(correlation, -1, 1), np.nan)
 
 
 @dataclass(frozen=True)

@@ -14,13 +14,19 @@ from typing import Any
 import torch
 from torch import nn
 
-from jostle.registry import Registry, unknown_name
+from jostle.base.registry import Registry, unknown_name
 
 __all__ = ["NETWORKS", "create", "names", "register"]
 
 NETWORKS = Registry[Callable[..., nn.Module]](
     "network",
-    modules=[f"jostle.boolean.networks.{name}" for name in ("transformer", "lstm", "mlp", "state_space", "mixer")],
+    homes={
+        "lstm": "jostle.boolean.networks.lstm",
+        "mixer": "jostle.boolean.networks.mixer",
+        "mlp": "jostle.boolean.networks.mlp",
+        "state-space": "jostle.boolean.networks.state_space",
+        "transformer": "jostle.boolean.networks.transformer",
+    },
 )
 names = NETWORKS.names
 register = NETWORKS.register
@@ -40,7 +46,7 @@ def create(name: str, n: int = 10, seed: int = 0, **sizes: Any) -> nn.Module:
     (7,)
     >>> create("transformer", depht=1)
     Traceback (most recent call last):
-    jostle.errors.UsageError: unknown transformer argument 'depht'; did you mean depth?
+    jostle.base.errors.UsageError: unknown transformer argument 'depht'; did you mean depth?
     """
     network_class = NETWORKS.get(name)
     known = inspect.signature(network_class).parameters

@@ -3,9 +3,9 @@
 import torch
 from torch import Tensor, nn
 
+from jostle.base.errors import UsageError
 from jostle.boolean.networks import register
 from jostle.boolean.networks.parts import check_bits, embed_bits, feed_forward
-from jostle.errors import UsageError
 from jostle.models.sizes import check_choice, check_positive
 
 NORMS = ("post", "pre")

@@ -1,0 +1,77 @@
+"""A number with its interval, and what the interval claims. Every estimate of jostle is one of these."""
+
+import math
+from dataclasses import dataclass
+from typing import Any, Literal
+
+Target = Literal["dataset", "population"]
+
+TARGETS: dict[str, str] = {
+    "dataset": "the inputs given",
+    "population": "the population the inputs came from",
+}
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A confidence interval for a mean, labelled with what it is an interval for and how it was made.
+
+    Arguments:
+        low, high: the ends.
+        level: the stated coverage, e.g. 0.95.
+        target: ``dataset``, the mean over exactly the inputs given, or ``population``, the mean over the population
+            from which the inputs are a random sample.
+        method: the construction, in a few words.
+    """
+
+    low: float
+    high: float
+    level: float
+    target: Target
+    method: str
+
+    @property
+    def half_width(self) -> float:
+        """Half of ``high - low``."""
+        return (self.high - self.low) / 2
+
+    def __contains__(self, value: float) -> bool:
+        return self.low <= value <= self.high
+
+    def to_dict(self) -> dict[str, Any]:
+        """A plain dictionary, for JSON; an end at infinity becomes null."""
+        low, high = (end if math.isfinite(end) else None for end in (self.low, self.high))
+        return {"low": low, "high": high, "level": self.level, "method": self.method}
+
+    @classmethod
+    def from_dict(cls, target: Target, record: dict[str, Any]) -> "Interval":
+        """The interval that ``to_dict`` wrote."""
+        low = -math.inf if record["low"] is None else record["low"]
+        high = math.inf if record["high"] is None else record["high"]
+        return cls(low, high, record["level"], target, record["method"])
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    """A number and how sure we are of it: value [low, high].
+
+    Arguments:
+        value: the estimate.
+        interval: its confidence interval.
+    """
+
+    value: float
+    interval: Interval
+
+    @property
+    def low(self) -> float:
+        """The lower end of the interval."""
+        return self.interval.low
+
+    @property
+    def high(self) -> float:
+        """The upper end of the interval."""
+        return self.interval.high
+
+    def __str__(self) -> str:
+        return f"{self.value:.4g}   [{self.low:.4g}, {self.high:.4g}]"

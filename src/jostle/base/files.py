@@ -1,0 +1,105 @@
+"""Files that are whole or absent: written under a temporary name beside the target, then renamed."""
+
+import contextlib
+import os
+import stat
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from jostle.base.errors import FailureError, UsageError
+
+_NAME_BEGINS = 40  # characters, of up to four bytes each where 255 bytes are a name's most
+
+
+@contextlib.contextmanager
+def replacing(path: str | Path) -> Iterator[Path]:
+    """Yield a temporary path beside ``path``; rename it to ``path`` when the block ends well, remove it otherwise."""
+    path = Path(path)
+    _make_folder(path, "result.json")
+    temporary: Path | None = None
+    try:
+        temporary = _temporary(path)
+        yield temporary
+        temporary.chmod(0o666 & ~_umask())  # as a plain open() would; mkstemp lets only the owner read
+        with temporary.open("rb+") as written:
+            os.fsync(written.fileno())
+        temporary.replace(path)
+    except OSError as error:
+        raise FailureError(f"could not write {path}: {error.strerror or error}; nothing was left behind") from error
+    finally:
+        if temporary is not None:
+            temporary.unlink(missing_ok=True)
+
+
+def _temporary(path: Path) -> Path:
+    """A new empty file beside ``path``. Only the beginning of a long name is in its own, which may not be longer."""
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:_NAME_BEGINS]}.", suffix=".part")
+    os.close(handle)
+    return Path(name)
+
+
+def _umask() -> int:
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
+
+
+def write_text(path: str | Path, text: str) -> None:
+    """Write ``text`` to ``path`` so that a reader sees the old file or the new one, never a part."""
+    with replacing(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
+def check_writable(path: str | Path, example: str = "result.json") -> None:
+    """Raise at once, before any work, if ``path`` cannot become a file; make its parent folder if need be.
+
+    A file is made beside it and removed: only that tells whether the place takes files.
+
+    Arguments:
+        path: of the file that will be written.
+        example: what a file of its kind is called, for the message about a folder.
+    """
+    path = Path(path)
+    _make_folder(path, example)
+    try:
+        _temporary(path).unlink()
+    except OSError as error:
+        raise UsageError(
+            f"output {path} cannot be written: no file can be made in {path.parent} ({error.strerror or error})"
+        ) from error
+
+
+def _make_folder(path: Path, example: str) -> None:
+    """Make the folder of ``path``; raise if that cannot be, or if something that is no file has its name."""
+    try:
+        found = path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        found = None
+    except OSError as error:  # a name that is too long, a folder that may not be looked into
+        raise UsageError(f"output {path} cannot be written: {error.strerror or error}") from error
+    if found is not None and stat.S_ISDIR(found.st_mode):
+        raise UsageError(f"output {path} is a directory; give the name of a file, for example {path / example}")
+    if found is not None and not stat.S_ISREG(found.st_mode):  # /dev/null: renaming would replace the device
+        raise UsageError(f"output {path} is no ordinary file, and a result would replace it; give the name of a file")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        blocking = next((folder for folder in path.parents if folder.exists() and not folder.is_dir()), None)
+        reason = (error.strerror or str(error)) if blocking is None else f"{blocking} is a file, not a folder"
+        raise UsageError(f"output {path} cannot be written: {reason}") from error
+    if not os.access(path.parent, os.W_OK):
+        raise UsageError(f"output {path} cannot be written: no permission in {path.parent}")
+
+
+def read_text(path: str | Path, kind: str) -> str:
+    """The text of ``path``; a missing, unreadable or binary file is one clear line."""
+    path = Path(path)
+    try:
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise UsageError(f"{kind} file {path} does not exist") from None
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{kind} file {path} is not a text file ({error.reason})") from None
+    except OSError as error:
+        raise UsageError(f"{kind} file {path} cannot be read: {error.strerror or error}") from None

@@ -1,0 +1,152 @@
+"""The one place that calls a model: eval mode, device, arguments, and the logits in whatever it answers.
+
+A model is an ``nn.Module`` or any callable from a batch to outputs. Everything that asks a model uses these functions,
+so that all of them take the same models, say the same of a wrong one, and leave a module as it was.
+"""
+
+import contextlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from jostle.base.errors import FailureError, JostleError, UsageError
+
+_NAMED = 5  # entries of a mapping that a message names
+
+
+@contextlib.contextmanager
+def eval_mode(*models: Any) -> Iterator[bool]:
+    """Inside, every part of the models is in eval mode; afterwards each is in the mode it came in.
+
+    ``training`` is set on every part and not by ``eval()``, which a module may override to keep a part in train mode.
+    Callables that are not modules have no mode. Yields whether any part was in train mode.
+
+    >>> model = nn.Dropout()
+    >>> with eval_mode(model) as was_training:
+    ...     was_training, model.training
+    (True, False)
+    >>> model.training
+    True
+    """
+    modules = [part for model in models if isinstance(model, nn.Module) for part in model.modules()]
+    modes = [part.training for part in modules]
+    try:
+        for part in modules:
+            part.training = False
+        yield any(modes)
+    finally:
+        for part, mode in zip(modules, modes, strict=True):
+            part.training = mode
+
+
+def device_of(model: Any) -> torch.device:
+    """Where a model runs: where its first parameter is, or else its first buffer; the CPU for a plain function."""
+    if not isinstance(model, nn.Module):
+        return torch.device("cpu")
+    held: Tensor | None = next(model.parameters(), None)
+    held = next(model.buffers(), None) if held is None else held
+    return torch.device("cpu") if held is None else held.device
+
+
+def on_device(device: str | torch.device, *movable: Any) -> torch.device:
+    """Move modules in place to ``device`` and return it; a device that cannot be used raises an error of one line.
+
+    >>> on_device("cpu", nn.Linear(2, 1))
+    device(type='cpu')
+    """
+    try:
+        place = torch.device(device)
+        for module in movable:
+            if isinstance(module, nn.Module):
+                module.to(place)
+        torch.empty(0, device=place)
+    except (RuntimeError, AssertionError) as error:
+        reason = " ".join(str(error).splitlines()[0].split())
+        raise UsageError(f"device={str(device)!r} cannot be used: {reason}") from None
+    return place
+
+
+def call(model: Callable[..., Any], *positional: Any, name: str = "model", hint: str = "", **named: Any) -> Any:
+    """What ``model`` answers; whatever it raises becomes an error of one line that names the model and the batch.
+
+    Arguments:
+        model: any callable.
+        positional, named: what it is given.
+        name: how messages call it.
+        hint: what to look at, appended to its own message.
+    """
+    try:
+        return model(*positional, **named)
+    except JostleError:
+        raise
+    except Exception as error:
+        given = [("input", value) for value in positional] + list(named.items())
+        shapes = ", ".join(f"{key} {tuple(value.shape)}" for key, value in given if isinstance(value, Tensor))
+        reason = " ".join(str(error).split()) + (hint or dtype_hint(model, [value for _, value in given]))
+        raise FailureError(f"{name} raised {type(error).__name__} on a batch of {shapes}: {reason}") from error
+
+
+def dtype_hint(model: Any, given: Iterable[Any]) -> str:
+    """What to do if real-valued inputs are of another type than the model's parameters; empty if they are not."""
+    types = [value.dtype for value in given if isinstance(value, Tensor) and value.is_floating_point()]
+    parameters = model.parameters() if isinstance(model, nn.Module) else iter(())
+    held = next((parameter.dtype for parameter in parameters if parameter.is_floating_point()), None)
+    if held is None or not types or held in types:
+        return ""
+    return f" (the inputs are {types[0]}, the model is {held}: convert the inputs with .to({held}))"
+
+
+def logits_of(answer: Any, *, name: str = "model") -> Tensor:
+    """The outputs in a model's answer: a tensor or array, the ``logits`` of a mapping or object, or the first of several.
+
+    >>> logits_of({"loss": 0.3, "logits": torch.zeros(2, 5)}).shape
+    torch.Size([2, 5])
+    >>> logits_of({"scores": torch.zeros(2, 5)})
+    Traceback (most recent call last):
+    jostle.base.errors.UsageError: model must answer with a tensor of outputs, not a dict with 'scores'; expected 'logits': return that entry alone, or name it so
+
+    Arguments:
+        answer: what the model returned.
+        name: how messages call the model.
+    """  # noqa: E501 - an error is one line
+    if isinstance(answer, Mapping) and "logits" in answer:
+        answer = answer["logits"]
+    elif hasattr(answer, "logits"):
+        answer = answer.logits
+    elif isinstance(answer, tuple | list) and answer:
+        answer = answer[0]
+    if isinstance(answer, np.ndarray):
+        answer = torch.from_numpy(answer)
+    if not isinstance(answer, Tensor):
+        raise UsageError(f"{name} must answer with a tensor of outputs, not {_described(answer)}")
+    return answer
+
+
+def check_outputs(outputs: Tensor, size: int, *, name: str = "model", real: bool = False) -> None:
+    """Raise unless ``outputs`` has a row for each of ``size`` inputs, (size, classes), (size, 1) or (size,).
+
+    Arguments:
+        outputs: of ``logits_of``.
+        size: how many inputs the model was asked about.
+        name: how messages call the model.
+        real: whether they must be real-valued, as numbers of classes are not.
+    """
+    if outputs.dim() == 0 or len(outputs) != size or (size and not outputs.numel()):
+        raise UsageError(
+            f"{name} answered {size} inputs with outputs of shape {tuple(outputs.shape)}; "
+            f"expected ({size}, classes), ({size}, 1) or ({size},)"
+        )
+    if real and not outputs.is_floating_point():
+        raise UsageError(f"{name} answered with {outputs.dtype}; expected real-valued logits, not numbers of classes")
+
+
+def _described(answer: Any) -> str:
+    """What a model answered, in a few words; of a mapping, the entries it has instead of logits."""
+    if not isinstance(answer, Mapping):
+        return type(answer).__name__
+    held = ", ".join(repr(key) for key in list(answer)[:_NAMED]) or "nothing"
+    more = f" and {len(answer) - _NAMED} more" if len(answer) > _NAMED else ""
+    return f"a {type(answer).__name__} with {held}{more}; expected 'logits': return that entry alone, or name it so"

@@ -1,0 +1,84 @@
+"""Records on disk that survive a kill at any moment."""
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from jostle.base.errors import FailureError, UsageError
+
+Record = dict[str, Any]
+
+
+class Store:
+    """An append-only file of records, one JSON line each, found again by key.
+
+    A line is written and flushed to disk before ``append`` returns. A kill in the middle of a line leaves a torn last
+    line, which the next opening drops; everything before it is whole. A key is written once: appending it again
+    raises, so a resumed run cannot count a cell twice.
+
+    Arguments:
+        path: the file; made, with its folder, when the first record is appended.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        if self.path.is_dir():
+            raise UsageError(f"records {self.path} is a directory; expected a file")
+        self._records: dict[str, Record] = {}
+        self._size = 0
+        for key, record, end in self._whole_lines():
+            self._records[key] = record
+            self._size = end
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._records
+
+    def __getitem__(self, key: str) -> Record:
+        return self._records[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._records)
+
+    def __len__(self) -> int:
+        return len(self._records)
+
+    def append(self, key: str, record: Record) -> None:
+        """Write one record for good."""
+        if key in self._records:
+            raise UsageError(f"the record {key!r} is already in {self.path}")
+        line = json.dumps({"key": key, "record": record}).encode() + b"\n"
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with self.path.open("ab") as file:
+                if file.tell() < self._size:  # truncate would fill the hole with zeros
+                    raise FailureError(f"{self.path} was deleted or cut by something else; start again")
+                file.truncate(self._size)  # a torn line of an earlier run
+                file.write(line)
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            raise FailureError(f"could not write {self.path}: {error.strerror or error}") from error
+        self._size += len(line)
+        self._records[key] = json.loads(line)["record"]
+
+    def _whole_lines(self) -> Iterator[tuple[str, Record, int]]:
+        """(key, record, end of its line in bytes) of every whole line."""
+        try:
+            content = self.path.read_bytes()
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise UsageError(f"records {self.path} cannot be read: {error.strerror or error}") from None
+        end = 0
+        lines = content.split(b"\n")
+        for number, line in enumerate(lines[:-1], start=1):  # what follows the last newline is torn or empty
+            end += len(line) + 1
+            try:
+                entry = json.loads(line)
+                yield entry["key"], entry["record"], end
+            except (ValueError, KeyError, TypeError):
+                raise UsageError(
+                    f"records {self.path}: line {number} is not a record; move the file away to start anew"
+                ) from None

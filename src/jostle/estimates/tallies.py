@@ -1,0 +1,493 @@
+"""Which values a change can take: that decides which intervals exist for its mean.
+
+Averages in which all tokens weigh the same, so that inputs weigh by their number of tokens.
+
+What is counted on a grid, and the intervals of a sample whose size was fixed beforehand.
+
+What is counted while drawing, and the intervals that may be looked at at any time.
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from jostle.base.estimate import Interval, Target
+from jostle.estimates.result import UNKNOWN, Floats, MeanChange, Profile
+from jostle.intervals import anytime, fixed, sequential
+from jostle.sampling import Trials, Until
+
+
+@dataclass(frozen=True)
+class Support:
+    """The values of a change: 0 and 1 for flips, -1, 0, 1 for a difference of flips, or any real number.
+
+    Arguments:
+        values: the possible values in increasing order, one apart; empty for real numbers.
+    """
+
+    values: tuple[int, ...] = ()
+
+    @property
+    def is_discrete(self) -> bool:
+        """Whether counts of the values say everything."""
+        return bool(self.values)
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """The smallest and the largest value."""
+        return float(self.values[0]), float(self.values[-1])
+
+    def count(self, changes: NDArray[np.float64]) -> NDArray[np.float64]:
+        """How often each value occurs among finite ``changes``."""
+        index = (changes - self.values[0]).astype(np.int64)
+        return np.bincount(index, minlength=len(self.values)).astype(np.float64)
+
+
+BINARY = Support((0, 1))
+TERNARY = Support((-1, 0, 1))
+REAL = Support()
+
+
+Ends = tuple[float, float]
+
+_RESAMPLES = 10_000
+_AT_ONCE = 512
+
+
+def mean(means: Floats, sizes: Floats) -> float:
+    """sum of size * mean / sum of sizes."""
+    return float(means @ sizes / sizes.sum())
+
+
+def bounded_ratio(means: Floats, sizes: Floats, level: float, bounds: Ends) -> Ends:
+    """An interval for E[size * mean] / E[size], from independent inputs whose means lie between two bounds.
+
+    The ratio r solves E[size * (mean - r)] = 0. Gaffke's bound (see ``intervals.fixed``) for that expectation, with one
+    more input of the largest size at a bound, is on the right side of 0 just if r is beyond
+
+        high = quantile_{(1 + level) / 2} of  (sum_i D_i s_i m_i + D_{n+1} S * upper) / (sum_i D_i s_i + D_{n+1} S)
+
+    with D ~ Dirichlet(1, ..., 1), sizes s_i, means m_i and the largest size S, and ``low`` alike with the lower bound.
+    With equal sizes it is Gaffke's bound. Sizes beyond the largest seen are not provided for. The quantile is taken
+    over 10,000 draws from a fixed generator.
+
+    Arguments:
+        means: (inputs,) the mean change of each.
+        sizes: (inputs,) its number of tokens, at least 1.
+        level: coverage.
+        bounds: no mean can lie outside.
+    """
+    pairs, counts = np.unique(np.stack([means, sizes]), axis=1, return_counts=True)
+    generator = np.random.Generator(np.random.PCG64(0))
+    total, weight = np.zeros(_RESAMPLES), np.zeros(_RESAMPLES)
+    for start in range(0, len(counts), _AT_ONCE):
+        part = slice(start, start + _AT_ONCE)
+        gammas = generator.standard_gamma(counts[part], size=(_RESAMPLES, len(counts[part])))  # (resamples, pairs)
+        total += gammas @ (pairs[0, part] * pairs[1, part])
+        weight += gammas @ pairs[1, part]
+    extra = generator.standard_exponential(_RESAMPLES) * sizes.max()
+    low, high = ((total + extra * bound) / (weight + extra) for bound in bounds)
+    tail = (1 - level) / 2
+    return float(np.quantile(low, tail)), float(np.quantile(high, 1 - tail))
+
+
+def student_ratio(means: Floats, sizes: Floats, level: float) -> Ends:
+    """The same for real-valued means, by linearisation and Student's t: asymptotic."""
+    value = mean(means, sizes)
+    residuals = sizes * (means - value) / sizes.mean()
+    variance = residuals.var(ddof=1) if len(means) > 1 else 0.0
+    low, high = fixed.student(value, variance, len(means), level)
+    return float(low), float(high)
+
+
+def noise_reach(variances: Floats, sizes: Floats, level: float) -> float:
+    """Half of a normal interval for the mean over these very inputs, from the noise variance of each input's mean."""
+    spread = np.sqrt((sizes**2 * variances).sum()) / sizes.sum()
+    return float(special.ndtri((1 + level) / 2) * spread)
+
+
+@dataclass
+class GridTally:
+    """Sums over all triples of a grid, never N x T of anything.
+
+    Trials arrive input by input with all their tokens and draws. A cell is one (input, token) with its draws.
+
+    Arguments:
+        num_inputs, positions: N, and the shape of the position grid.
+        draws: trials a cell.
+        support: the values a change can take.
+        level, target: of the intervals.
+        is_deterministic: whether the jostle has no randomness, so that the complete grid is the exact answer.
+        average: ``macro``, inputs weigh the same, or ``micro``, tokens do.
+    """
+
+    num_inputs: int
+    positions: tuple[int, ...]
+    draws: int
+    support: Support
+    level: float
+    target: Target
+    is_deterministic: bool
+    average: str = "macro"
+    per_input: Floats = field(init=False)
+    trials: int = field(init=False, default=0)
+
+    def __post_init__(self) -> None:
+        tokens = int(np.prod(self.positions))
+        self.per_input = np.full(self.num_inputs, np.nan)
+        self._noise_variance = np.zeros(self.num_inputs)  # of each input's mean, from its noise alone
+        self._trials_of = np.zeros(self.num_inputs)  # finite trials of each input
+        self._failed = 0
+        self._counts = np.zeros(len(self.support.values))  # trials by value
+        self._sizes: set[int] = set()  # finite trials of an input: one number if all inputs weigh the same
+        low, high = self.support.bounds if self.support.is_discrete else (0.0, 0.0)
+        self._cell_counts = np.zeros((tokens, int(high - low) * self.draws + 1))  # cells by position and sum
+        self._cell_moments = np.zeros((3, tokens))  # count, sum and sum of squares of cell means, by position
+
+    def add(self, trials: Trials, changes: Floats) -> None:
+        """Take in the changes of whole inputs; NaN marks a trial that failed and is left out."""
+        cells = changes.reshape(-1, self.draws)
+        owner, token = trials.inputs[:: self.draws], trials.tokens[:: self.draws]
+        finite = np.isfinite(cells)
+        self.trials += int(finite.sum())
+        self._failed += int((~finite).sum())
+        self._add_inputs(owner, cells, finite)
+        self._add_positions(token, cells, finite)
+
+    def _add_inputs(self, owner: np.ndarray, cells: Floats, finite: np.ndarray) -> None:
+        index, back = np.unique(owner, return_inverse=True)
+        filled = np.where(finite, cells, 0.0)
+        counts = np.bincount(back, weights=finite.sum(axis=1)).astype(np.float64)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            self.per_input[index] = np.bincount(back, weights=filled.sum(axis=1)) / counts
+            self._noise_variance[index] = self._variance_of_means(back, cells, counts)
+        self._trials_of[index] = counts
+        self._sizes.update(counts.astype(int).tolist())
+        if self.support.is_discrete:
+            self._counts += self.support.count(cells[finite])
+
+    def _variance_of_means(self, back: np.ndarray, cells: Floats, counts: Floats) -> Floats:
+        """The variance of each input's mean given the input.
+
+        With several draws, from the spread within cells. With one, from the spread over tokens, which is at least as
+        large; an input with one token and one draw gives NaN.
+        """
+        if self.draws > 1:
+            finite = np.isfinite(cells)
+            size = np.maximum(finite.sum(axis=1), 1)
+            deviation = np.where(finite, cells - np.nansum(cells, axis=1, keepdims=True) / size[:, None], 0.0)
+            within = (deviation**2).sum(axis=1) / np.maximum(size - 1, 1) * size
+            return np.asarray(np.bincount(back, weights=within) / counts**2)
+        change = np.nan_to_num(cells[:, 0])
+        mean = np.bincount(back, weights=change) / counts
+        spread = np.bincount(back, weights=np.where(np.isfinite(cells[:, 0]), (change - mean[back]) ** 2, 0.0))
+        return np.asarray(spread / (counts - 1) / counts)
+
+    def _add_positions(self, token: np.ndarray, cells: Floats, finite: np.ndarray) -> None:
+        whole = finite.all(axis=1)
+        sums = cells[whole].sum(axis=1)
+        if self.support.is_discrete:
+            column = (sums - self.support.values[0] * self.draws).astype(np.int64)
+            np.add.at(self._cell_counts, (token[whole], column), 1)
+        tokens = self._cell_moments.shape[1]
+        means = sums / self.draws
+        for row, weights in enumerate((np.ones_like(means), means, means**2)):
+            self._cell_moments[row] += np.bincount(token[whole], weights=weights, minlength=tokens)
+
+    @property
+    def value(self) -> float:
+        """The mean over the inputs visited so far."""
+        seen = self.per_input[np.isfinite(self.per_input)]
+        return self._mean(seen) if len(seen) else float("nan")
+
+    def _mean(self, seen: Floats) -> float:
+        return float(seen.mean()) if self.average == "macro" else mean(seen, self._seen_sizes)
+
+    @property
+    def _seen_sizes(self) -> Floats:
+        """Finite trials of the inputs that have any."""
+        return self._trials_of[np.isfinite(self.per_input)]
+
+    @property
+    def half_width(self) -> float:
+        """Roughly half of the population interval so far, quick enough to show while running."""
+        seen = self.per_input[np.isfinite(self.per_input)]
+        return float(2 * seen.std() / np.sqrt(len(seen))) if len(seen) else float("nan")
+
+    def estimate(self) -> MeanChange:
+        """The estimate from all inputs visited so far."""
+        seen = self.per_input[np.isfinite(self.per_input)]
+        value = self._mean(seen)
+        population = Interval(*self._clustered(seen), self.level, "population", self._clustered_method)
+        return MeanChange(
+            value, self._dataset(value, seen, population), population, self.per_input, self._profile(), self.trials
+        )
+
+    @property
+    def _clustered_method(self) -> str:
+        if self.average == "micro":
+            return "ratio over inputs, " + ("Gaffke's bound" if self.support.is_discrete else "Student's t")
+        return "inputs as clusters, Gaffke's bound" if self.support.is_discrete else "inputs as clusters, Student's t"
+
+    def _clustered(self, means: Floats) -> tuple[float, float]:
+        """An interval from one mean an input."""
+        if self.average == "micro" and self.support.is_discrete:
+            return bounded_ratio(means, self._seen_sizes, self.level, self.support.bounds)
+        if self.average == "micro":
+            return student_ratio(means, self._seen_sizes, self.level)
+        if self.support.is_discrete:
+            bounds = self.support.bounds
+            return fixed.bounded_mean(*fixed.histogram(means), self.level, bounds)
+        variance = means.var(ddof=1) if len(means) > 1 else 0.0
+        low, high = fixed.student(means.mean(), variance, len(means), self.level)
+        return float(low), float(high)
+
+    def _dataset(self, value: float, seen: Floats, population: Interval) -> Interval:
+        """The interval for the inputs given.
+
+        Where inputs have different numbers of trials (masks, failed trials) a trial of a short input weighs more, and
+        no binomial bound holds; the spread over inputs is then an upper bound of the spread of the noise.
+        """
+        if len(seen) < self.num_inputs:
+            method = f"{len(seen)} of {self.num_inputs} inputs, {population.method}"
+            return Interval(population.low, population.high, self.level, "dataset", method)
+        if self.is_deterministic and not self._failed:
+            return Interval(value, value, self.level, "dataset", "exact: every token of every input, no randomness")
+        if self.support.is_discrete and (len(self._sizes) == 1 or self.average == "micro"):
+            ends = fixed.bounded_mean(self.support.values, self._counts, self.level, self.support.bounds)
+            name = "Clopper-Pearson" if self.support == BINARY else "Gaffke's bound"
+            return Interval(*ends, self.level, "dataset", f"draws as strata, {name}")
+        noise = self._noise_variance
+        if self.support.is_discrete or np.isnan(noise).any():
+            method = f"spread over inputs as an upper bound, {population.method}"
+            return Interval(population.low, population.high, self.level, "dataset", method)
+        reach = float(special.ndtri((1 + self.level) / 2) * np.sqrt(noise.sum()) / self.num_inputs)
+        if self.average == "micro":
+            reach = noise_reach(noise, self._trials_of, self.level)
+        return Interval(value - reach, value + reach, self.level, "dataset", "draws as strata, normal")
+
+    def _profile(self) -> Profile:
+        count, total, squares = self._cell_moments
+        with np.errstate(invalid="ignore", divide="ignore"):
+            means = total / count
+            variance = (squares - count * means**2) / (count - 1)
+        if self.is_deterministic and self.target == "dataset" and not self._failed:
+            low, high, method = means, means, "exact"
+        elif not self.support.is_discrete:
+            low, high = fixed.student(means, variance, count, self.level)
+            method = "inputs as clusters, Student's t"
+        elif self.target == "dataset" and self.support == BINARY:
+            low, high = fixed.clopper_pearson(total * self.draws, count * self.draws, self.level)
+            method = "draws as strata, Clopper-Pearson"
+        else:
+            low, high = self._bounded_positions(count)
+            method = "inputs as clusters, Gaffke's bound"
+        blank = count == 0
+        low, high = (np.where(blank, np.nan, end) for end in (low, high))
+        counts = (count * self.draws).astype(np.int64)
+        return Profile(means, low, high, counts, self.positions, self.target, method)
+
+    def _bounded_positions(self, count: Floats) -> tuple[Floats, Floats]:
+        bounds = self.support.bounds
+        values = np.linspace(*bounds, self._cell_counts.shape[1])
+        ends = [
+            fixed.bounded_mean(values, row, self.level, bounds) if cells else bounds
+            for row, cells in zip(self._cell_counts, count, strict=True)
+        ]
+        low, high = zip(*ends, strict=True)
+        return np.asarray(low), np.asarray(high)
+
+
+_PILOT = 256
+_LEAST_CHANGED, _MOST_UNCHANGED = 100, 20_000
+_CALIBRATED = 0.8, 0.99
+
+
+@dataclass
+class Moments:
+    """What the intervals need of independent draws: counts of values, or the first two moments."""
+
+    support: Support
+    counts: Floats
+
+    @classmethod
+    def none(cls, support: Support) -> "Moments":
+        """No draws yet."""
+        return cls(support, np.zeros(len(support.values) if support.is_discrete else 3))
+
+    def add(self, changes: Floats) -> None:
+        """Take in finite changes."""
+        self.counts = self.counts + self.rows(self.support, changes).sum(axis=0)
+
+    @staticmethod
+    def rows(support: Support, changes: Floats) -> Floats:
+        """(draws, width): what each draw adds to the counts."""
+        if support.is_discrete:
+            return np.asarray(changes[:, None] == np.asarray(support.values), dtype=np.float64)
+        return np.stack([np.ones_like(changes), changes, changes**2], axis=1)
+
+    @property
+    def size(self) -> int:
+        """How many draws."""
+        return int(self.counts.sum() if self.support.is_discrete else self.counts[0])
+
+    @property
+    def mean(self) -> float:
+        """Their mean, NaN for none."""
+        if not self.size:
+            return float("nan")
+        total = float(np.asarray(self.support.values) @ self.counts) if self.support.is_discrete else self.counts[1]
+        return float(total / self.size)
+
+    @property
+    def variance(self) -> float:
+        """The unbiased variance of real draws."""
+        size, total, squares = self.counts
+        return float(max(squares - total**2 / size, 0.0) / (size - 1)) if size > 1 else 0.0
+
+
+@dataclass
+class UntilTally:
+    """Sums over random triples.
+
+    For the dataset all draws count: they are independent with the dataset's mean. For the population only the first
+    visit of each input counts: these draws are independent with the population's mean, whatever the dataset.
+
+    Arguments:
+        num_inputs, positions: N, and the shape of the position grid.
+        plan: the stopping rule; the intervals are tuned to be narrowest where it stops.
+        support: the values a change can take.
+        level, target: of the intervals; the stopping rule looks at the interval for ``target``.
+        decides_alone: whether this tally alone decides when sampling stops. If it does, and changes are flips, the
+            stopping rule has an interval of its own, see ``intervals.sequential``; where several models must all be
+            precise enough, only a confidence sequence is valid for each.
+        average: ``macro``, or ``micro`` where long inputs were drawn more often: first visits then say nothing about a
+            population, and there is no interval for it.
+    """
+
+    num_inputs: int
+    positions: tuple[int, ...]
+    plan: Until
+    support: Support
+    level: float
+    target: Target
+    decides_alone: bool = False
+    average: str = "macro"
+
+    def __post_init__(self) -> None:
+        self._has_settled = False
+        self._changed = 0
+        is_calibrated = _CALIBRATED[0] <= self.level <= _CALIBRATED[1]
+        self._peeks = self.decides_alone and self.support == BINARY and is_calibrated
+        tokens = int(np.prod(self.positions))
+        self._all, self._first = Moments.none(self.support), Moments.none(self.support)
+        self._by_position = np.zeros((tokens, len(self._all.counts)))
+        self._sums, self._visits = np.zeros(self.num_inputs), np.zeros(self.num_inputs)
+        self._real_horizon: float | None = None
+
+    def add(self, trials: Trials, changes: Floats) -> None:
+        """Take in changes in the order of the draws; NaN marks a trial that failed and is left out."""
+        kept = np.isfinite(changes)
+        inputs, tokens, changes = trials.inputs[kept], trials.tokens[kept], changes[kept]
+        self._all.add(changes)
+        self._changed += int(np.count_nonzero(changes))
+        distinct, first = np.unique(inputs, return_index=True)
+        self._first.add(changes[first[self._visits[distinct] == 0]])
+        np.add.at(self._sums, inputs, changes)
+        np.add.at(self._visits, inputs, 1)
+        np.add.at(self._by_position, tokens, Moments.rows(self.support, changes))
+        if not self.support.is_discrete and self._real_horizon is None and self._all.size >= _PILOT and self.may_stop:
+            self._real_horizon = self._plan_real()
+
+    @property
+    def trials(self) -> int:
+        """Finite trials so far."""
+        return self._all.size
+
+    @property
+    def value(self) -> float:
+        """The mean of all draws so far."""
+        return self._all.mean
+
+    @property
+    def may_stop(self) -> bool:
+        """Whether there is enough to judge a precision by.
+
+        For flips the intervals know it themselves. Those of real changes are asymptotic: draws that are all zero have
+        no spread, and would look infinitely precise.
+        """
+        if self.support.is_discrete:
+            return True
+        return self._changed >= _LEAST_CHANGED or self._all.size >= _MOST_UNCHANGED
+
+    @property
+    def has_visited_all(self) -> bool:
+        """Whether every input has been drawn at least once: then the population interval cannot improve."""
+        return bool((self._visits > 0).all())
+
+    def candidate(self) -> Interval:
+        """What the stopping rule looks at: the interval for ``target`` if sampling stops here by the rule."""
+        if not self._peeks:
+            return self.interval(self.target)
+        moments = self._all if self.target == "dataset" else self._first
+        ends = sequential.stopped_proportion(int(moments.counts[1]), moments.size, self.level)
+        method = "Clopper-Pearson, calibrated for its stopping rule"
+        return Interval(*ends, self.level, self.target, method + ("" if self.target == "dataset" else ", first visits"))
+
+    def settle(self) -> None:
+        """The stopping rule was met: from now on its own interval is the answer."""
+        self._has_settled = True
+
+    def interval(self, target: Target) -> Interval:
+        """The interval for ``target`` now; until the rule is met, it holds at every look together."""
+        if self._peeks and target == self.target and self._has_settled:
+            return self.candidate()
+        if self.average == "micro" and target == "population":
+            ends = self.support.bounds if self.support.is_discrete else (-np.inf, np.inf)
+            return Interval(*ends, self.level, target, f"{UNKNOWN}: micro-averages of a population need Grid")
+        moments = self._all if target == "dataset" else self._first
+        cap = np.inf if target == "dataset" else float(self.num_inputs)
+        level = sequential.sequence_level(self.level) if self._peeks and target == self.target else self.level
+        names = {True: "confidence sequence, betting", False: "confidence sequence, asymptotic"}
+        method = (
+            "confidence sequence, beta-binomial mixture" if self.support == BINARY else names[self.support.is_discrete]
+        )
+        method += "" if target == "dataset" else ", first visits"
+        return Interval(*self._ends(moments, 1.0, level, cap), self.level, target, method)
+
+    def estimate(self) -> MeanChange:
+        """The estimate from all draws so far."""
+        with np.errstate(invalid="ignore"):
+            per_input = self._sums / self._visits
+        dataset, population = self.interval("dataset"), self.interval("population")
+        return MeanChange(self.value, dataset, population, per_input, self._profile(), self._all.size)
+
+    def _ends(self, moments: Moments, share: float, level: float, cap: float = np.inf) -> tuple[float, float]:
+        """Ends of the confidence sequence from ``moments``, which receive this share of all draws, at most ``cap``."""
+        if self.support == BINARY:
+
+            def horizon(p: Floats) -> Floats:
+                return np.clip(self.plan.horizon(p, level) * share, 16.0, max(cap, 16.0))
+
+            return anytime.bernoulli(int(moments.counts[1]), moments.size, level, horizon)
+        if self.support.is_discrete:
+            return anytime.bounded(self.support.values, moments.counts, level, self.support.bounds)
+        tuned = min((self._real_horizon or _PILOT) * share, cap)
+        return anytime.asymptotic(moments.mean, moments.variance, moments.size, level, tuned)
+
+    def _plan_real(self) -> float:
+        """How many draws a real-valued mean will need, from a pilot: the mixture is tuned to that."""
+        aim = self.plan.half_width or (self.plan.relative or 0.0) * abs(self._all.mean)
+        return min(9.2 * self._all.variance / max(aim, 1e-9) ** 2, 1e12)
+
+    def _profile(self) -> Profile:
+        share, blank = 1 / len(self._by_position), (np.nan, np.nan)
+        distinct, back = np.unique(self._by_position, axis=0, return_inverse=True)  # many positions are alike
+        rows = [Moments(self.support, counts) for counts in distinct]
+        ends = np.asarray([self._ends(row, share, self.level) if row.size else blank for row in rows])[back]
+        values = np.asarray([row.mean for row in rows])[back]
+        counts = np.asarray([row.size for row in rows], dtype=np.int64)[back]
+        method = "confidence sequence, each position on its own"
+        return Profile(values, ends[:, 0], ends[:, 1], counts, self.positions, "dataset", method)

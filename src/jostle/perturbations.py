@@ -1,0 +1,339 @@
+"""What a token becomes: a pure function of the token and of uniform random numbers.
+
+Additive Gaussian noise, the perturbation of paper 1.
+
+A step of fixed length in a random direction.
+
+The flip of a bit.
+
+Replacement by a random token of a vocabulary.
+
+Replacement by a given token.
+
+The removal of a token.
+"""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from scipy import special
+from torch import Tensor
+from torch.linalg import vector_norm
+
+from jostle.base.errors import UsageError
+from jostle.base.registry import Registry
+from jostle.base.specs import written, written_list
+
+PERTURBATIONS: Registry[type["Perturbation"]] = Registry("perturbation", group="jostle.perturbations")
+
+
+class Perturbation(ABC):
+    """One way to move a token.
+
+    A perturbation holds no random state. It says how many uniform numbers it needs for a token of a given size and
+    turns (token, numbers) into the new token, so the same numbers give the same jostle for every model, and the same
+    numbers at another strength give the same direction (common random numbers along a sweep).
+    """
+
+    @property
+    def is_deterministic(self) -> bool:
+        """Whether the new token is a function of the old one alone: then one draw says it all."""
+        return False
+
+    @property
+    def moves_nothing(self) -> bool:
+        """Whether every token stays what it is: noise of std 0, a step of length 0."""
+        return False
+
+    @property
+    def closes_up(self) -> bool:
+        """Whether the token goes and the others of its input move together."""
+        return False
+
+    def num_uniforms(self, dim: int) -> int:
+        """How many uniform numbers the new value of one token of ``dim`` numbers takes."""
+        return 0 if self.is_deterministic else dim
+
+    def check(self, token: Tensor) -> None:  # noqa: B027
+        """Raise if tokens like this one (1, dim) cannot be moved this way."""
+
+    @abstractmethod
+    def apply(self, tokens: Tensor, uniforms: NDArray[np.float64]) -> Tensor:
+        """The new tokens (batch, dim) from the old ones and from ``uniforms`` (batch, num_uniforms)."""
+
+    @abstractmethod
+    def describe(self) -> str:
+        """A spec that makes this perturbation again, e.g. ``gaussian-noise:std=1``."""
+
+
+def normals(uniforms: NDArray[np.float64], like: Tensor) -> Tensor:
+    """Standard normal numbers from uniform ones by the inverse distribution function, in the type of ``like``.
+
+    One uniform number gives one normal number, element by element in float64, so the result does not depend on how
+    many are converted together.
+    """
+    return torch.from_numpy(special.ndtri(uniforms)).to(dtype=like.dtype)
+
+
+def numbers(name: str, value: Any, owner: str) -> Tensor:
+    """``value`` as a tensor; anything that is not numbers is refused."""
+    try:
+        return torch.as_tensor(value)
+    except (TypeError, ValueError, RuntimeError):
+        raise UsageError(f"{name}={value!r} of {owner} must be numbers") from None
+
+
+def must_be_real(perturbation: Perturbation, token: Tensor) -> None:
+    """Raise if the tokens are integers, to which noise cannot be added."""
+    if token.dtype == torch.uint8:
+        raise UsageError(
+            "inputs are uint8, as images from 0 to 255: scale them as the model expects them, for example "
+            f"inputs.float() / 255, before {perturbation.describe()} is applied"
+        )
+    if not token.is_floating_point():
+        kind = str(token.dtype).removeprefix("torch.")
+        raise UsageError(
+            f"perturbation={perturbation.describe()} needs real-valued tokens, but they are {kind}: use "
+            "uniform-token or replace-by for token ids, or give embeddings"
+        )
+
+
+def must_be_at_least_zero(name: str, value: float, owner: str) -> None:
+    """Raise unless ``value`` is a finite number >= 0."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not is_number or not math.isfinite(value) or value < 0:
+        raise UsageError(f"{name}={value!r} of {owner} must be a finite number, 0 or larger")
+
+
+@PERTURBATIONS.register("gaussian-noise")
+@dataclass(frozen=True)
+class GaussianNoise(Perturbation):
+    """token + xi with xi ~ N(0, std^2 I): paper 1 (2403.06925), Section 4, for inputs that are not Boolean.
+
+    Arguments:
+        std: the standard deviation, never the variance (paper 1's sigma^2 = 15 is std = 3.87).
+    """
+
+    std: float
+
+    def __post_init__(self) -> None:
+        must_be_at_least_zero("std", self.std, "GaussianNoise")
+
+    @property
+    def is_deterministic(self) -> bool:
+        return self.std == 0
+
+    @property
+    def moves_nothing(self) -> bool:
+        return self.std == 0
+
+    def check(self, token: Tensor) -> None:
+        must_be_real(self, token)
+
+    def apply(self, tokens: Tensor, uniforms: NDArray[np.float64]) -> Tensor:
+        return tokens if self.std == 0 else tokens + self.std * normals(uniforms, tokens)
+
+    def describe(self) -> str:
+        return f"gaussian-noise:std={written(self.std)}"
+
+
+@PERTURBATIONS.register("sphere")
+@dataclass(frozen=True)
+class Sphere(Perturbation):
+    """token + radius * u with u uniform on the unit sphere: the average-case twin of paper 3's ball (2402.02969).
+
+    Arguments:
+        radius: the length of the step.
+        relative: whether ``radius`` is in units of the token's own norm, as in paper 3.
+    """
+
+    radius: float
+    relative: bool = False
+
+    def __post_init__(self) -> None:
+        must_be_at_least_zero("radius", self.radius, "Sphere")
+
+    @property
+    def is_deterministic(self) -> bool:
+        return self.radius == 0
+
+    @property
+    def moves_nothing(self) -> bool:
+        return self.radius == 0
+
+    def check(self, token: Tensor) -> None:
+        must_be_real(self, token)
+
+    def apply(self, tokens: Tensor, uniforms: NDArray[np.float64]) -> Tensor:
+        if self.radius == 0:
+            return tokens
+        direction = normals(uniforms, tokens)  # (batch, dim)
+        step: Tensor = self.radius * direction / vector_norm(direction, dim=1, keepdim=True)
+        return tokens + (step * vector_norm(tokens, dim=1, keepdim=True) if self.relative else step)
+
+    def describe(self) -> str:
+        return f"sphere:radius={written(self.radius)}" + (",relative=true" if self.relative else "")
+
+
+@PERTURBATIONS.register("sign-flip")
+@dataclass(frozen=True)
+class SignFlip(Perturbation):
+    """-token: for bits of -1 and +1 the flip of paper 1 (2403.06925), Eq. 1. Deterministic."""
+
+    @property
+    def is_deterministic(self) -> bool:
+        return True
+
+    def check(self, token: Tensor) -> None:
+        must_be_real(self, token)
+
+    def apply(self, tokens: Tensor, uniforms: NDArray[np.float64]) -> Tensor:  # noqa: ARG002
+        return -tokens
+
+    def describe(self) -> str:
+        return "sign-flip"
+
+
+@PERTURBATIONS.register("uniform-token")
+@dataclass(frozen=True, eq=False)
+class UniformToken(Perturbation):
+    """A token drawn uniformly from a vocabulary, the present one included: paper 1 (2403.06925), Def. 4.1 and 4.2.
+
+    Since the present token may return, parity under uniform bits has sensitivity 1/2 and not 1.
+
+    Arguments:
+        vocabulary: a number V, for token ids 0 .. V - 1; or the tokens themselves, (V,) or (V, dim).
+    """
+
+    vocabulary: int | Tensor | Sequence[Any] | ArrayLike
+
+    def __post_init__(self) -> None:
+        if isinstance(self.vocabulary, bool) or (isinstance(self.vocabulary, int) and self.vocabulary < 1):
+            raise UsageError(f"vocabulary={self.vocabulary!r} of UniformToken must have at least one token")
+        table = (
+            torch.arange(self.vocabulary)
+            if isinstance(self.vocabulary, int)
+            else numbers("vocabulary", self.vocabulary, "UniformToken")
+        )
+        if table.dim() not in (1, 2) or len(table) == 0:
+            raise UsageError(
+                f"vocabulary of UniformToken must be (V,) or (V, dim) with V >= 1, not {tuple(table.shape)}"
+            )
+        object.__setattr__(self, "_table", table.reshape(len(table), -1))  # (V, dim)
+
+    @property
+    def table(self) -> Tensor:
+        """The vocabulary as (V, dim)."""
+        table: Tensor = self._table  # type: ignore[attr-defined]
+        return table
+
+    def num_uniforms(self, dim: int) -> int:  # noqa: ARG002
+        return 1
+
+    def check(self, token: Tensor) -> None:
+        if self.table.shape[1] != token.shape[1]:
+            raise UsageError(
+                f"vocabulary of UniformToken has tokens of {self.table.shape[1]} numbers, the inputs' tokens have "
+                f"{token.shape[1]}"
+            )
+
+    def apply(self, tokens: Tensor, uniforms: NDArray[np.float64]) -> Tensor:
+        chosen = (uniforms[:, 0] * len(self.table)).astype(np.int64)
+        return self.table[torch.from_numpy(chosen)].to(tokens.dtype)
+
+    def describe(self) -> str:
+        if isinstance(self.vocabulary, int):
+            return f"uniform-token:{self.vocabulary}"
+        if self.table.shape[1] == 1 and len(self.table) <= 8:
+            return f"uniform-token:{written_list(self.table[:, 0].tolist())}"
+        return f"uniform-token:<{self.table.shape[0]} tokens of {self.table.shape[1]} numbers>"
+
+
+@PERTURBATIONS.register("replace-by")
+@dataclass(frozen=True, eq=False)
+class ReplaceBy(Perturbation):
+    """The token becomes a given one: zero (occlusion), a mask token, a mean patch. Deterministic.
+
+    Arguments:
+        token: one number for all parts of the token, or (dim,) numbers.
+    """
+
+    token: float | Tensor | Sequence[Any] | ArrayLike
+
+    def __post_init__(self) -> None:
+        value = numbers("token", self.token, "ReplaceBy").reshape(-1)
+        if value.numel() == 0 or (value.is_floating_point() and not value.isfinite().all()):
+            raise UsageError(f"token={self.token!r} of ReplaceBy must be finite numbers, at least one")
+        object.__setattr__(self, "_value", value)
+
+    @property
+    def is_deterministic(self) -> bool:
+        return True
+
+    @property
+    def value(self) -> Tensor:
+        """The new token, (dim,) or (1,)."""
+        value: Tensor = self._value  # type: ignore[attr-defined]
+        return value
+
+    def check(self, token: Tensor) -> None:
+        if not token.is_floating_point() and (self.value.to(token.dtype) != self.value).any():
+            raise UsageError(f"token={self.token!r} of ReplaceBy does not fit tokens of type {token.dtype}")
+        if self.value.numel() not in (1, token.shape[1]):
+            raise UsageError(
+                f"token of ReplaceBy has {self.value.numel()} numbers, the inputs' tokens have {token.shape[1]}"
+            )
+
+    def apply(self, tokens: Tensor, uniforms: NDArray[np.float64]) -> Tensor:  # noqa: ARG002
+        return self.value.to(tokens.dtype).expand_as(tokens)
+
+    def describe(self) -> str:
+        if self.value.numel() == 1:
+            return f"replace-by:{written(self.value.item())}"
+        listed = written_list(self.value.tolist()) if self.value.numel() <= 8 else f"<{self.value.numel()} numbers>"
+        return f"replace-by:{listed}"
+
+
+@PERTURBATIONS.register("deletion")
+@dataclass(frozen=True)
+class Deletion(Perturbation):
+    """The token becomes padding, and the text closes up: one token less, one more padding. Deterministic.
+
+    For token ids, with ``tokens=Words()``.
+
+    >>> Deletion(pad=1).apply(torch.tensor([[7], [8]]), np.empty((2, 0))).tolist()
+    [[1], [1]]
+
+    Arguments:
+        pad: the id of padding; by default the one that pads the inputs, or that the model calls its own.
+    """
+
+    pad: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.pad is not None and (isinstance(self.pad, bool) or not isinstance(self.pad, int) or self.pad < 0):
+            raise UsageError(f"pad={self.pad!r} of Deletion must be a token id, 0 or larger")
+
+    @property
+    def is_deterministic(self) -> bool:
+        return True
+
+    @property
+    def closes_up(self) -> bool:
+        return True
+
+    def check(self, token: Tensor) -> None:
+        if token.is_floating_point() or token.shape[1] != 1:
+            raise UsageError("perturbation=deletion needs token ids: use tokens=words, and inputs of whole numbers")
+
+    def apply(self, tokens: Tensor, uniforms: NDArray[np.float64]) -> Tensor:  # noqa: ARG002
+        return torch.full_like(tokens, self.pad or 0)
+
+    def describe(self) -> str:
+        return "deletion" if self.pad is None else f"deletion:pad={self.pad}"

@@ -1,0 +1,35 @@
+"""Results that were saved, read back: ``load`` knows which kind of result a file holds."""
+
+import json
+from pathlib import Path
+
+from jostle.base.errors import UsageError
+from jostle.base.files import read_text
+from jostle.estimates import Comparison, Measurement, Sweep
+from jostle.worst.result import WorstCase
+
+Result = Measurement | Comparison | Sweep | WorstCase
+KINDS: dict[str, type[Result]] = {kind.kind: kind for kind in (Measurement, Comparison, Sweep, WorstCase)}
+
+
+def load(path: str | Path) -> Result:
+    """The measurement, comparison, sweep or worst case that ``save`` wrote to ``path``; the file says which.
+
+    A file that is none of these, is cut off or was edited raises an error of one line.
+    """
+    text = read_text(path, "result")
+    try:
+        record = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise UsageError(
+            f"result file {path} is not whole JSON (line {error.lineno}: {error.msg}); was it cut off?"
+        ) from None
+    kind = KINDS.get(record.get("kind", "")) if isinstance(record, dict) else None
+    if kind is None:
+        raise UsageError(f"result file {path} is JSON, but not a jostle result: it has no known 'kind'")
+    if record.get("version") != kind.version:
+        raise UsageError(f"result file {path} has version {record.get('version')!r}; this jostle reads {kind.version}")
+    try:
+        return kind.from_dict(record)
+    except (KeyError, TypeError, ValueError) as error:
+        raise UsageError(f"result file {path} lacks or garbles {error}; was it edited?") from None

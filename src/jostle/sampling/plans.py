@@ -1,0 +1,177 @@
+"""Which triples (input, token, draw) are evaluated.
+
+Every input, every token, a fixed number of draws: the papers' protocol.
+
+Random triples until the interval is as narrow as asked for.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jostle.base.errors import UsageError
+from jostle.base.randomness import Stream
+from jostle.base.specs import written
+from jostle.tokens import Inputs
+
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Trials:
+    """Triples in the order in which they are consumed.
+
+    Arguments:
+        inputs, tokens, draws: (count,) each. The noise of a trial is a function of its triple and the seed.
+    """
+
+    inputs: Integers
+    tokens: Integers
+    draws: Integers
+
+    def __len__(self) -> int:
+        return len(self.inputs)
+
+    def __getitem__(self, part: slice | Integers) -> "Trials":
+        return Trials(self.inputs[part], self.tokens[part], self.draws[part])
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Evaluate all N x T x draws triples: paper 1 (2403.06925), Section 5, which uses 5 draws.
+
+    Inputs are visited in a random order drawn in advance, so that what is known after an interruption is an estimate
+    from a random part of the inputs.
+
+    Arguments:
+        draws: how often each token of each input is jostled; a deterministic perturbation takes one.
+    """
+
+    draws: int = 5
+
+    def __post_init__(self) -> None:
+        if isinstance(self.draws, bool) or not isinstance(self.draws, int) or self.draws < 1:
+            raise UsageError(f"draws={self.draws!r} of Grid must be a whole number, at least 1")
+
+    def order(self, inputs: Inputs, seed: int) -> Integers:
+        """The order in which inputs are visited."""
+        return Stream(seed, "order").permutation(len(inputs))
+
+    def blocks(self, inputs: Inputs, chosen: Integers, block: int) -> Iterator[Trials]:
+        """Trials of the ``chosen`` inputs, a few whole inputs at a time, about ``block`` trials, token by token."""
+        tokens, counts = inputs.num_tokens, inputs.token_counts
+        if inputs.padding is not None and counts is not None:
+            tokens = round(float(counts.mean()))  # of text many columns are padding
+        step = max(1, block // (tokens * self.draws))
+        for start in range(0, len(chosen), step):
+            yield self._trials(inputs, chosen[start : start + step])
+
+    def _trials(self, inputs: Inputs, chosen: Integers) -> Trials:
+        if inputs.mask is None:
+            owner = np.repeat(chosen, inputs.num_tokens)
+            tokens = np.tile(np.arange(inputs.num_tokens), len(chosen))
+        else:
+            row, tokens = np.nonzero(inputs.mask[chosen])
+            owner = chosen[row]
+        cells = len(owner)
+        return Trials(
+            np.repeat(owner, self.draws), np.repeat(tokens, self.draws), np.tile(np.arange(self.draws), cells)
+        )
+
+    def describe(self) -> str:
+        """A spec that makes this plan again."""
+        return f"grid:draws={self.draws}"
+
+
+_FIRST_LOOK = 64
+_GROWTH = 0.04
+
+
+@dataclass(frozen=True)
+class Until:
+    """Draw (input, token, noise) independently until the interval is narrow enough.
+
+    Each trial takes an input uniformly with replacement, one of its tokens uniformly, and fresh noise, so the changes
+    are independent draws whose mean is the sensitivity on this dataset; their number depends on neither N nor T. The
+    interval is valid at every stopping time. It is looked at after 64 draws and then at draw numbers that grow by 4 %,
+    whatever the batch size: the same seed stops at the same draw.
+
+    Arguments:
+        half_width: stop when the interval is at most this wide to each side on average: high - low <= 2 half_width.
+        relative: stop when (high - low) / 2 <= relative * value. Give this or ``half_width``.
+        max_passes: stop before a model has answered more inputs than this; the result says that this ended it.
+    """
+
+    half_width: float | None = None
+    relative: float | None = None
+    max_passes: int = 1_000_000
+
+    def __post_init__(self) -> None:
+        if (self.half_width is None) == (self.relative is None):
+            raise UsageError("Until needs exactly one of half_width= and relative=, for example Until(half_width=0.01)")
+        for name, value in (("half_width", self.half_width), ("relative", self.relative)):
+            if value is not None and not (isinstance(value, int | float) and math.isfinite(value) and value > 0):
+                raise UsageError(f"{name}={value!r} of Until must be a finite number larger than 0")
+        if isinstance(self.max_passes, bool) or not isinstance(self.max_passes, int) or self.max_passes < 1:
+            raise UsageError(f"max_passes={self.max_passes!r} of Until must be a whole number, at least 1")
+
+    def trials(self, inputs: Inputs, seed: int, start: int, stop: int, average: str = "macro") -> Trials:
+        """Trials number ``start`` .. ``stop`` - 1 of the endless sequence of this seed.
+
+        Inputs are drawn uniformly; with ``average="micro"`` in proportion to their tokens, which makes tokens uniform.
+        """
+        number = np.arange(start, stop)
+        zeros = np.zeros(stop - start)
+        uniforms = Stream(seed, "until").uniforms(number, zeros, zeros, size=2)
+        if average == "micro" and inputs.token_counts is not None:
+            share = np.cumsum(inputs.token_counts) / inputs.token_counts.sum()
+            chosen = np.searchsorted(share, uniforms[:, 0], side="right").clip(max=len(inputs) - 1)
+        else:
+            chosen = (uniforms[:, 0] * len(inputs)).astype(np.int64)
+        counts = inputs.num_tokens if inputs.token_counts is None else inputs.token_counts[chosen]
+        nth = (uniforms[:, 1] * counts).astype(np.int64)
+        return Trials(chosen, inputs.nth_token(chosen, nth), number)
+
+    @staticmethod
+    def looks() -> Iterator[tuple[int, int]]:
+        """(previous look, this look) in numbers of draws."""
+        start = 0
+        while True:
+            step = max(_FIRST_LOOK, math.ceil(_GROWTH * start / _FIRST_LOOK) * _FIRST_LOOK)
+            yield start, start + step
+            start += step
+
+    def is_met(self, value: float, low: float, high: float) -> bool:
+        """Whether an interval is narrow enough to stop."""
+        if self.half_width is not None:
+            return high - low <= 2 * self.half_width
+        return high - low <= 2 * (self.relative or 0.0) * abs(value)
+
+    def share_done(self, value: float, low: float, high: float) -> float:
+        """About which share of the draws needed has been made: widths shrink with the root of the draws."""
+        aim = self.half_width if self.half_width is not None else (self.relative or 0.0) * abs(value)
+        width = (high - low) / 2
+        return 1.0 if width <= aim else float(aim / width) ** 2
+
+    def horizon(self, p: NDArray[np.float64], level: float) -> NDArray[np.float64]:
+        """The number of draws at which sampling is expected to stop if the proportion is p.
+
+        From b^2 p (1 - p) / n = half_width^2, where b is the boundary of the tuned mixture in standard errors (3.03
+        at level 0.95), and from the draws that even p = 0 takes.
+        """
+        log_threshold = -math.log1p(-level)
+        tuning = 2 * log_threshold + math.log1p(2 * log_threshold)
+        boundary = (1 + 1 / tuning) * (math.log1p(tuning) + 2 * log_threshold)
+        variance = np.maximum(p * (1 - p), 1e-12)
+        if self.half_width is None:
+            return np.minimum(boundary * variance / ((self.relative or 0.0) * np.maximum(p, 1e-12)) ** 2, 1e12)
+        return np.maximum(boundary * variance / self.half_width**2, 0.65 * log_threshold / self.half_width)
+
+    def describe(self) -> str:
+        """A spec that makes this plan again."""
+        name, value = ("relative", self.relative) if self.half_width is None else ("half_width", self.half_width)
+        rule = f"{name}={written(value or 0.0)}"
+        return f"until:{rule},max_passes={self.max_passes}"

@@ -1,0 +1,226 @@
+"""From the mean over random changes to the worst that was found: what a ladder is, and how it is read from records.
+
+The rungs are the mean response to one random change, the expected largest response to 2, 4, ... K of them, and the
+largest response that a search found, all of them for changes of the same length and for the same tokens. So no rung is
+below the one before it.
+
+The axis from the mean over random changes to the worst, drawn: panels side by side, a line for each network.
+"""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from jostle.base.errors import UsageError
+from jostle.base.store import Record
+from jostle.figures import Series, looks
+from jostle.figures.curves import draw_series
+from jostle.figures.style import GRID, INK, WIDTH, Floats, label, number, set_log, styled
+from jostle.studies.evidence import Measured
+from jostle.studies.records import Records
+from jostle.worst.search import expected_maxima
+from jostle_papers.trained import mean_and_range
+
+BySeed = dict[int, float]
+
+
+@dataclass(frozen=True)
+class Ladder:
+    """The rungs at each radius.
+
+    Arguments:
+        radii: lengths of the changes in units of the token's norm, increasing.
+        mean: (radii,) over random changes.
+        max_of: (radii, counts) expected largest of 1, 2, 4, ... random changes; the first is the mean.
+        worst: (radii,) the largest found.
+    """
+
+    radii: list[float]
+    mean: list[float]
+    max_of: list[list[float]]
+    worst: list[float]
+
+    @classmethod
+    def of(cls, radii: Sequence[float], drawn: Floats, worst: list[float], counts: list[int]) -> "Ladder":
+        """The ladder of one token.
+
+        Arguments:
+            radii: (radii,).
+            drawn: (radii, draws) responses to random changes.
+            worst: (radii,) the largest found.
+            counts: 1, 2, 4, ... draws.
+        """
+        maxima = expected_maxima(drawn, counts)  # (counts, radii)
+        return cls(list(radii), maxima[0].tolist(), maxima.T.tolist(), worst)
+
+    def to_dict(self) -> Record:
+        """A plain dictionary, for JSON."""
+        return dict(vars(self))
+
+
+def averaged(ladders: Iterable[Ladder]) -> Ladder:
+    """The mean of every rung over tokens.
+
+    >>> averaged([Ladder([1.0], [1.0], [[1.0, 2.0]], [3.0]), Ladder([1.0], [3.0], [[3.0, 4.0]], [5.0])])
+    Ladder(radii=[1.0], mean=[2.0], max_of=[[2.0, 3.0]], worst=[4.0])
+    """
+    listed = list(ladders)
+    parts = [(one.mean, one.max_of, one.worst) for one in listed]
+    return Ladder(listed[0].radii, *(np.mean(part, axis=0).tolist() for part in zip(*parts, strict=True)))
+
+
+def rung(records: Records[Any], field: str, name: str, radius: float) -> dict[int, Any]:
+    """One rung at one radius by seed: ``mean``, ``worst``, or ``max_of``, which is a list over counts.
+
+    Arguments:
+        records: of one network or map.
+        field: of the record, where its ladder is.
+        name: of the rung.
+        radius: one of the ladder's radii.
+    """
+    return {seed: ladder[name][ladder["radii"].index(radius)] for seed, ladder in records.by("seed", field).items()}
+
+
+def ratios(worst: BySeed, mean: BySeed) -> BySeed:
+    """log10 of worst / mean by seed; NaN where one of them is 0."""
+    return {
+        seed: math.log10(worst[seed] / mean[seed]) if min(worst[seed], mean[seed]) > 0 else math.nan for seed in mean
+    }
+
+
+def exponential(measured: Measured) -> Measured:
+    """10 to the power of a measured number.
+
+    >>> from jostle.studies.evidence import over_seeds
+    >>> low, high = exponential(over_seeds([0.9, 1.0, 1.1])).ends(0.95)
+    >>> round(low, 2), round(high, 2)
+    (5.64, 17.72)
+    """
+
+    def ends(level: float) -> tuple[float, float]:
+        low, high = measured.ends(level)
+        return _power(low), _power(high)
+
+    method = f"{measured.method} of the logarithm"
+    return Measured(_power(measured.value), ends, measured.doubt, most_level=measured.most_level, method=method)
+
+
+def crossing(first: Mapping[float, float], second: Mapping[float, float]) -> float:
+    """The smallest radius beyond which ``first``, at first below ``second``, is above; NaN if there is none.
+
+    Between two radii both are taken for powers of the radius.
+
+    >>> round(crossing({1.0: 1.0, 4.0: 16.0}, {1.0: 2.0, 4.0: 8.0}), 6)
+    2.0
+
+    Arguments:
+        first, second: values by radius, the same increasing radii.
+    """
+    gaps = [(math.log(radius), math.log(first[radius] / second[radius])) for radius in first]
+    for (left, before), (right, after) in pairwise(gaps):
+        if before < 0 <= after:
+            return math.exp(left + (right - left) * before / (before - after))
+    return math.nan
+
+
+def _power(exponent: float) -> float:
+    return math.inf if exponent > 300 else 10.0**exponent
+
+
+_HEIGHT, _LINE = 3.1, 0.17  # inches of the panels, and of each line of the legend below
+_GAP = 2.0  # from the largest number of draws to the worst change, in doublings
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One panel.
+
+    Arguments:
+        title: what the lines are of.
+        y_label: what is measured.
+        series: from ``rungs``, in the order of the legend.
+    """
+
+    title: str
+    y_label: str
+    series: Sequence[Series]
+
+
+def rungs(name: str, records: Records[Any], field: str, radius: float) -> Series:
+    """The ladder of one network or map at one radius: the mean of every rung over seeds, and its range."""
+    mean, several, worst = (rung(records, field, part, radius) for part in ("mean", "max_of", "worst"))
+    columns = [list(mean.values()), *map(list, zip(*(drawn[1:] for drawn in several.values()), strict=True))]
+    return mean_and_range(name, _places(len(columns)), [*columns, list(worst.values())])
+
+
+def over_radii(name: str, records: Records[Any], field: str, part: str, radii: Sequence[float]) -> Series:
+    """One rung of one network or map against the radius: the mean over seeds, and the range."""
+    return mean_and_range(name, radii, [list(rung(records, field, part, radius).values()) for radius in radii])
+
+
+def ladders(panels: Sequence[Panel], counts: Sequence[int], x_label: str = "random changes tried") -> Figure:
+    """The panels side by side, each with its own logarithmic axis and its names below it.
+
+    Arguments:
+        panels: from left to right.
+        counts: 1, 2, 4, ... draws.
+        x_label: below each panel.
+    """
+    if not panels or not all(panel.series for panel in panels):
+        raise UsageError("ladders needs at least one panel, and a series in each")
+    names = max(len(panel.series) for panel in panels)
+    with styled():
+        figure = Figure(figsize=(WIDTH, _HEIGHT + _LINE * names), layout="constrained")
+        for axes, panel in zip(np.ravel([figure.subplots(1, len(panels))]), panels, strict=True):
+            _draw(axes, panel, counts, x_label, most=2 if len(panels) > 1 else 5)
+    return figure
+
+
+def _draw(axes: Axes, panel: Panel, counts: Sequence[int], x_label: str, most: int) -> None:
+    by_name = looks(one.name for one in panel.series)
+    places = _places(len(counts))
+    axes.axvspan(places[-1] - 1.0, places[-1] + 0.7, color=GRID, alpha=0.6, linewidth=0, zorder=0)
+    for one in panel.series:
+        draw_series(axes, one, by_name[one.name])
+    values, ends = (_joined(panel.series, keys) for keys in (("y",), ("y", "low", "high")))
+    set_log(axes, "y", values, ends)
+    axes.set_xlim(-0.5, places[-1] + 0.7)
+    axes.grid(visible=False, axis="x")
+    marked = _marked(counts, most)
+    axes.set_xticks([0.0, *(places[place] for place in marked), places[-1]])
+    axes.set_xticklabels(["mean", *(number(counts[place]) for place in marked), "worst"])
+    label(axes, x_label, panel.y_label, panel.title)
+    axes.get_xticklabels()[-1].set_color(INK)
+    handles = [line for line in axes.get_lines() if line.get_label() in by_name]
+    axes.legend(
+        handles=handles, loc="upper left", bbox_to_anchor=(-0.04, -0.24), frameon=False, handlelength=2.6,
+        borderaxespad=0.0, labelspacing=0.25,
+    )  # fmt: skip
+
+
+def _places(counts: int) -> list[float]:
+    """Where the rungs stand on the axis: one doubling of the draws apart, the worst change behind a gap."""
+    return [*map(float, range(counts)), counts - 1 + _GAP]
+
+
+def _marked(counts: Sequence[int], most: int) -> list[int]:
+    """Which numbers of draws are written below the axis: the last, and some before it at even distances.
+
+    >>> _marked([1, 2, 4, 8, 16, 32, 64], 2)
+    [3, 6]
+    """
+    last = len(counts) - 1
+    step = max(1, -(-last // most))
+    return sorted(place for place in range(last, 0, -step))[-most:]
+
+
+def _joined(series: Sequence[Series], keys: Sequence[str]) -> Floats:
+    parts = [np.asarray(getattr(one, key), dtype=np.float64) for one in series for key in keys]
+    joined: Floats = np.concatenate(parts)
+    return joined[np.isfinite(joined)]

@@ -1,0 +1,220 @@
+"""Our own question: is the law that sensitive functions make sharp networks one of transformers?"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from jostle.base.store import Record
+from jostle.landscape import average_direction_sharpness
+from jostle.studies.catalogue import register
+from jostle.studies.evidence import difference
+from jostle.studies.records import Records
+from jostle.studies.study import Cell, Context, Drawing, Study
+from jostle.studies.verdict import Expectation, beyond, holds_for_all, is_above
+from jostle_papers.p2402_09963 import hardness, runs
+from jostle_papers.p2402_09963.hardness import CONVERGED, Design
+from jostle_papers.p2402_09963.hardness.observation import drawn
+from jostle_papers.p2402_09963.hardness.tasks import derived
+from jostle_papers.p2402_09963.regression import height, slope
+
+THEIRS = "transformer"  # the paper's network
+SENSITIVE, MODERATE, LEAST = "parity", "majority", "first"
+NETWORKS = (THEIRS, "transformer-without-norm", "mlp", "mlp-with-norm", "lstm", "state-space")
+READS_SHORTER = ("lstm", "state-space")  # trained on shorter strings first
+STEPS = {"sharpness": "std 0.02 on each weight", "relative_sharpness": "a share of the parameter norm"}
+
+Points = list[tuple[float, float]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choices(runs.Training):
+    """What is trained.
+
+    Arguments:
+        networks: architectures by name; the transformer is one of them.
+        targets: functions by name; parity, majority and first.
+        recurrent_lr: of networks that read shorter strings first, by ``curriculum``; the others have ``lr`` and none.
+        share: the relative step's length, as a share of the norm of the weights that are moved.
+    """
+
+    networks: tuple[str, ...] = NETWORKS
+    targets: tuple[str, ...] = (SENSITIVE, MODERATE, LEAST)
+    lengths: tuple[int, ...] = (4, 6, 8, 10)
+    dim: int = 32
+    batch_size: int = 512
+    lr: float = 1e-3
+    recurrent_lr: float = 2e-3
+    steps: int = 3000
+    fit_loss: float = 0.003
+    settle: int = 400
+    curriculum: tuple[int, ...] = (2, 3, 4, 5, 6, 7, 8, 9)
+    directions: int = 50
+    share: float = 0.1
+
+    def __post_init__(self) -> None:
+        runs.check_named("networks", self.networks, THEIRS)
+        runs.check_named("targets", self.targets, SENSITIVE, MODERATE, LEAST)
+
+
+@register
+class SharpnessOfArchitectures(Study[Choices]):
+    """Sharpness against the number of bits for transformers, MLPs, an LSTM and a state-space model."""
+
+    name = "jostle/sharpness-architectures"
+    title = "Is it a law of transformers? Sharpness against the number of bits in other networks"
+    claim = (
+        "Transformers that compute PARITY are the sharper the more bits there are, and ever more so than ones that "
+        "compute MAJORITY. Whether other networks are too is asked beyond the paper."
+    )
+    source = "Theorem 6 and Figure 1 of 2402.09963; the other networks are ours"
+    version = 1
+    scales = {
+        "smoke": Choices(
+            seeds=1, networks=(THEIRS, "mlp", "lstm"), **runs.TINY | {"steps": 40, "curriculum": (2,)}
+        ),
+        "small": Choices(),
+        "paper": Choices(
+            seeds=10, lengths=(4, 6, 8, 10, 12, 14, 16), dim=128, batch_size=1024, lr=3e-4, recurrent_lr=1e-3,
+            steps=10_000, curriculum=tuple(range(2, 16)), directions=100, strings=1024,
+        ),
+    }  # fmt: skip
+    deviations = (
+        "The paper has transformers of dim 128 and 4 to 30 bits, with layer norms. Here dim 32 and 4 to 10 bits at "
+        "small scale, other networks of about as many weights, and transformers and MLPs with and without LayerNorm.",
+        "Levels of sharpness cannot be compared across networks, as rho = 0.02 sqrt(weights) means another thing in "
+        "each. Fair are slopes over the number of bits within a network, and across networks the ratio PARITY / FIRST "
+        "(or MAJORITY) at the same number of bits, in which the step cancels as long as it is short. Everything is "
+        "measured with a step that is the same share of the parameter norm too.",
+        "In an MLP the first layer has more weights for more bits, so that rho grows by 2 percent from 4 to 10 bits "
+        "at small scale; in the others it is the same for all lengths, as positions are not moved.",
+        "The LSTM and the state-space model read shorter strings first, each length until it is fitted: on six bits at "
+        "once, the state-space model was still at the loss of a coin after more than a thousand steps. The others have "
+        "no curriculum, as in the paper.",
+        "A network that fits is settled and left alone. " + runs.FILTERED,
+    )
+
+    def cells(self, settings: Choices, seeds: Sequence[int]) -> list[Cell]:
+        return [
+            Cell.of(network=network, target=target, n=n, seed=seed)
+            for seed in seeds
+            for network in reversed(settings.networks)  # what takes longest first
+            for n in sorted(settings.lengths, reverse=True)
+            for target in settings.targets
+        ]
+
+    def measure(self, cell: Cell, settings: Choices, context: Context) -> Record:
+        network, target, n, seed = (cell.values[name] for name in ("network", "target", "n", "seed"))
+        own: dict[str, Any] = {"curriculum": ()}
+        if network in READS_SHORTER:
+            own = {"lr": settings.recurrent_lr}
+        own_seed = derived(f"runs of {network}", n, seed)  # the same for all functions, whose ratios are taken
+        task = hardness.known(target, n)
+        trained = hardness.train(
+            task, Design(dim=settings.dim, architecture=network), settings.plan(**own), seeds=[own_seed],
+            folder=context.folder, progress=runs.within(context.report, 0.0, runs.TRAINED),
+        )  # fmt: skip
+        common: dict[str, Any] = {"directions": settings.directions, "seed": own_seed}
+        found = hardness.observe(trained.networks[0], task, strings=settings.strings, **common)
+        strings, rho = drawn(n, settings.strings, own_seed), settings.share * found.norm
+        relative = average_direction_sharpness(
+            trained.networks[0], strings, rho=rho, label_values=(0.0, 1.0), **common
+        )  # fmt: skip
+        return {
+            "fitted": trained.fitted[0],
+            "steps": trained.steps,
+            **found.to_dict(),
+            "relative_sharpness": relative.value,
+            "relative_rho": rho,
+        }
+
+    def figures(self, records: Records[Choices]) -> list[Drawing]:
+        said = f"The mean and the range over seeds. {runs.left_out(records)}"
+        found = [
+            Drawing(
+                target,
+                _over_lengths(records, partial(_values, records, target=target, field="sharpness"),
+                              "average direction sharpness"),
+                f"Sharpness of networks that compute {target}, {STEPS['sharpness']}, against the number of bits; "
+                f"compare slopes, not levels. {said}",
+                "Curves over the number of bits, one for each network.",
+            )
+            for target in records.settings.targets
+        ]  # fmt: skip
+        for field, step in STEPS.items():
+            found.append(
+                Drawing(
+                    f"ratio-{field.replace('_', '-')}",
+                    _over_lengths(records, partial(_ratios, records, other=LEAST, field=field),
+                                  f"sharpness of {SENSITIVE} / {LEAST}"),
+                    f"How much sharper a network is if it computes {SENSITIVE} instead of {LEAST}; the step is {step}. "
+                    f"{said}",
+                    "Curves of ratios over the number of bits, one for each network.",
+                )
+            )  # fmt: skip
+        return found
+
+    def expectations(self, records: Records[Choices]) -> list[Expectation]:
+        found = []
+        for network in records.settings.networks:
+            rises = slope(_values(records, network, SENSITIVE, "sharpness"))
+            gains = {field: slope(_logs(_ratios(records, network, MODERATE, field))) for field in STEPS}
+            asked = [
+                is_above(f"{network}: slope of sharpness over bits, {SENSITIVE}", rises, 0.0),
+                is_above(f"{network}: slope of log {SENSITIVE} / {MODERATE} over bits", gains["sharpness"], 0.0),
+            ]
+            found += asked if network == THEIRS else [beyond(each) for each in asked]
+            relative = f"{network}: slope of log {SENSITIVE} / {MODERATE} over bits, relative step"
+            found.append(beyond(is_above(relative, gains["relative_sharpness"], 0.0)))
+        return [*found, *(beyond(each) for each in _across(records))]
+
+
+def _across(records: Records[Choices]) -> list[Expectation]:
+    """Networks beside each other, at the middle of the lengths; and how many runs do not count."""
+    middle = (min(records.settings.lengths) + max(records.settings.lengths)) / 2
+    networks = records.settings.networks
+    logs = {network: height(_logs(_ratios(records, network, LEAST, "sharpness")), middle) for network in networks}
+    what = f"log {SENSITIVE} / {LEAST} at {middle:g} bits"
+    asked = [is_above(f"{network}: {what}", logs[network], 0.0) for network in networks]
+    asked += [
+        is_above(f"{what}, {THEIRS} - {network}", difference(logs[THEIRS], logs[network]), 0.0)
+        for network in networks
+        if network != THEIRS
+    ]
+    for network in networks:
+        converged = records.where(network=network).column("has_converged")
+        statement = f"{network}: every run converged, loss below {CONVERGED:g}"
+        asked.append(holds_for_all(statement, converged.count(False), len(converged)))
+    return asked
+
+
+def _logs(points: Points) -> Points:
+    return [(n, math.log(ratio)) for n, ratio in points]
+
+
+def _values(records: Records[Choices], network: str, target: str, field: str) -> Points:
+    """Number of bits and a field of the runs that count."""
+    part = records.where(network=network, target=target)
+    return [(float(cell.values["n"]), record[field]) for cell, record in part if record["has_converged"]]
+
+
+def _ratios(records: Records[Choices], network: str, other: str, field: str) -> Points:
+    """Number of bits and the field for parity divided by that for another function, of the same seed, if both count."""
+    by_run = {
+        (cell.values["target"], cell.values["n"], cell.values["seed"]): record
+        for cell, record in records.where(network=network)
+    }
+    found = []
+    for (target, n, seed), record in by_run.items():
+        beside = by_run[other, n, seed]
+        if target == SENSITIVE and record["has_converged"] and beside["has_converged"]:
+            found.append((float(n), record[field] / beside[field]))
+    return found
+
+
+def _over_lengths(records: Records[Choices], points: Callable[[str], Points], label: str) -> Figure:
+    lines = {network: points(network) for network in records.settings.networks}
+    return runs.over_lengths(lines, label, log_y=True)

@@ -1,0 +1,99 @@
+"""The search for one changed word that a model, having learnt the input, gets right: context modification.
+
+Paper 3 (2402.02969): a model learns (X, y), and X with one word changed has the label -y. Can it be told apart?
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from jostle.base.errors import UsageError
+from jostle.models.sizes import check_choice, check_positive
+from jostle_papers.p2402_02969.features.feature_map import OneWord, budget
+from jostle_papers.p2402_02969.features.interpolation import Learnt, Modified
+from jostle_papers.p2402_02969.features.word_sensitivity import ascend, on_ball, random_changes
+
+GOALS = ("error", "alignment")
+
+
+@dataclass(frozen=True, eq=False)
+class Modification:
+    """The change of one word that serves the goal best, and what the model makes of it.
+
+    Arguments:
+        change: Delta, (d,).
+        prediction, error, gamma, alignment, bound, alignment_bound, feature_change: as in ``Modified``.
+    """
+
+    change: Tensor
+    prediction: float
+    error: float
+    gamma: float
+    alignment: float
+    bound: float
+    alignment_bound: float
+    feature_change: float
+
+    @property
+    def free_bound(self) -> float:
+        """(2 - gamma)^2, below which the error cannot be where the alignment is 1; 0 once gamma is 2."""
+        return max(0.0, 2 - self.gamma) ** 2
+
+
+def modify_word(
+    one_word: OneWord,
+    learnt: Learnt,
+    *,
+    goal: str = "error",
+    penalty: float = 10.0,
+    radius: float = 1.0,
+    starts: int = 8,
+    steps: int = 200,
+    seed: int = 0,
+) -> Modification:
+    """The change of a word, no longer than radius sqrt(d), with the least goal + penalty * gamma^2.
+
+    With ``penalty=0`` the error can fall because the old model already told the two inputs apart; then nothing is said
+    about what was learnt. So gamma is held small here, and must always be read beside the error.
+
+    Differs: the released code has no penalty, one start and the last iterate.
+
+    Arguments:
+        one_word: the features of the learnt input as a function of one word.
+        learnt: the model after learning it.
+        goal: ``error``, (f(X_D) + y)^2; or ``alignment``, (F - F*)^2 with F* the alignment at which the error is
+            gamma^2 (the released code's target is -1, which it is for a = 0).
+        penalty: of gamma^2.
+        radius: in units of sqrt(d).
+        starts, steps, seed: of the ascent; the first half of the starts, at most, are directions the map suggests, one
+            is a deletion and the others are random.
+    """
+    check_choice("goal", goal, GOALS)
+    check_positive(starts=starts, steps=steps)
+    if not penalty >= 0:
+        raise UsageError(f"penalty={penalty!r} must be a number of at least 0")
+    length = budget(radius, len(one_word.word))
+    # All that is asked of the features are two products, with theta* and with u.
+    readers = torch.stack([learnt.old_weights, learnt.step], dim=1)  # (p, 2)
+    target = learnt.separating_alignment
+
+    def objective(changes: Tensor) -> Tensor:
+        old, alignment = (one_word.features(changes) @ readers).unbind(dim=1)
+        prediction = old + alignment * (learnt.label - learnt.before)
+        missed = prediction + learnt.label if goal == "error" else alignment - target
+        return -(missed.square() + penalty * (old - learnt.before).square())
+
+    ascent = ascend(objective, _starts(one_word, length, starts, seed), length, steps=steps)
+    change = ascent.changes[ascent.best]
+    with torch.no_grad():
+        found: Modified = learnt.judge(one_word.features(change[None]))
+    numbers = found.at(0)
+    return Modification(change=change, feature_change=numbers.pop("change"), **numbers)
+
+
+def _starts(one_word: OneWord, length: float, count: int, seed: int) -> Tensor:
+    """Suggested directions, a deletion, and random ones of half the length, (count, d)."""
+    known = torch.cat([-one_word.word[None], one_word.directions()[: count // 2]])[:count]
+    drawn = random_changes(count, len(one_word.word), seed, "modification").to(known)[: count - len(known)]
+    return torch.cat([on_ball(known, length), on_ball(drawn, length / 2)])

@@ -1,0 +1,282 @@
+"""Figures 3, 12 and 13: sharpness, blow-up and norm while PARITY is learnt, aligned on convergence."""
+
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, fields
+
+from jostle.base.errors import UsageError
+from jostle.base.store import Record
+from jostle.figures import Series, curves, scatter
+from jostle.studies.catalogue import register
+from jostle.studies.evidence import over_seeds, unpaired
+from jostle.studies.records import Records
+from jostle.studies.settings import Settings
+from jostle.studies.study import Cell, Context, Drawing, Study
+from jostle.studies.verdict import Expectation, beyond, holds_for_all, is_above, is_below
+from jostle_papers.p2402_09963 import hardness
+from jostle_papers.p2402_09963.hardness import Design, Plan
+from jostle_papers.p2402_09963.hardness.course import FITTED, Look, at, converged_at, drop, follow
+from jostle_papers.trained import mean_and_range
+
+SENSITIVE = "parity"
+DECAY = 0.1  # that of Figure 3
+DRAWN = {
+    "sharpness": ("average direction sharpness", False),
+    "loss": ("mean squared error", True),
+    "released_blowup": ("blow-up, as in the released code", False),
+    "norm": ("parameter norm", False),
+}  # field: what it is, and whether its axis is logarithmic
+_SHARE = 0.25  # of the runs that must be there for a mean to be drawn
+
+Run = list[Look]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choices(Settings):
+    """What is trained, and when it is looked at.
+
+    Arguments:
+        n: bits.
+        decays: weight decays for PARITY; 0.1 is one of them.
+        controls: other functions, with weight decay 0.1.
+        dim, batch_size, lr, steps: of training, see ``jostle_papers.p2402_09963.hardness``.
+        every, later: steps from one look to the next, before convergence and after it.
+        soon, late: steps after convergence at which what comes after fitting is compared.
+        directions, strings: on which sharpness is measured.
+    """
+
+    seeds: int = 5
+    n: int = 8
+    decays: tuple[float, ...] = (0.0, DECAY, 0.3)
+    controls: tuple[str, ...] = ("majority",)
+    dim: int = 128
+    batch_size: int = 1024
+    lr: float = 3e-4
+    steps: int = 2000
+    every: int = 25
+    later: int = 100
+    soon: int = 200
+    late: int = 1500
+    directions: int = 48
+    strings: int = 256
+
+    def __post_init__(self) -> None:
+        if self.soon % self.later or self.late % self.later:
+            raise UsageError(f"soon={self.soon} and late={self.late} must be multiples of later={self.later}")
+
+    def runs(self) -> list[tuple[str, float]]:
+        """Functions with their weight decays."""
+        return [*((SENSITIVE, decay) for decay in self.decays), *((name, DECAY) for name in self.controls)]
+
+
+@register
+class Figure3(Study[Choices]):
+    """Loss, sharpness, blow-up and parameter norm of networks along their training on PARITY."""
+
+    name = "2402.09963/figure-3"
+    title = "Sharpness while PARITY is learnt"
+    claim = (
+        "When the loss on PARITY drops, sharpness rises; afterwards it falls slowly but stays at a value that is not "
+        "trivial, while weight decay exchanges parameter norm for blow-up."
+    )
+    source = "Figures 3, 12 and 13"
+    version = 1
+    scales = {
+        "smoke": Choices(
+            seeds=1, n=3, decays=(DECAY,), dim=8, batch_size=64, lr=1e-2, steps=160, every=10, later=20, soon=20,
+            late=60, directions=4,
+        ),
+        "small": Choices(),
+        "paper": Choices(
+            seeds=101, n=25, decays=(0.0, DECAY, 0.2, 0.3), steps=20_000, every=100, soon=1000, late=10_000,
+            directions=500, strings=1024,
+        ),
+    }  # fmt: skip
+    deviations = (
+        "8 bits, 5 seeds, three weight decays and 2,000 steps at small scale; the paper has 25 bits, 101 seeds, four "
+        "and 20,000. With 8 bits the loss leaves that of a constant after about a hundred steps; with 25 there is a "
+        "long plateau before.",
+        f"Convergence is the first look with a loss below {FITTED:g}, as in the paper, on all strings where the paper "
+        "has a batch; looks are 25 steps apart before it and 100 after.",
+        "The drop begins at the last look before convergence whose loss is at least nine tenths of that of the best "
+        "constant; the paper has a fixed number of steps for each weight decay.",
+        "What comes after fitting is compared at fixed numbers of steps after convergence (`soon` and `late`), not at "
+        "the highest value, which would be above the others by its choice.",
+        "Sharpness is the paper's squared change of the function on the sphere, along 48 directions that are the same "
+        "at all looks at a network and fresh for every seed; the released code has the increase of the loss.",
+        "Runs that do not converge, or too late for `late` steps after it, are recorded, counted and left out.",
+        "MAJORITY is not in the paper's figure.",
+    )
+
+    def cells(self, settings: Choices, seeds: Sequence[int]) -> list[Cell]:
+        return [Cell.of(target=target, decay=decay, seed=seed) for seed in seeds for target, decay in settings.runs()]
+
+    def measure(self, cell: Cell, settings: Choices, context: Context) -> Record:
+        task = hardness.known(cell.values["target"], settings.n)
+        plan = Plan(
+            batch_size=settings.batch_size, lr=settings.lr, weight_decay=cell.values["decay"], steps=settings.steps,
+            fit_loss=0.0,
+        )  # fmt: skip
+        looks = follow(
+            task, Design(dim=settings.dim), plan, seed=cell.values["seed"], every=settings.every,
+            later=settings.later, directions=settings.directions, strings=settings.strings, folder=context.folder,
+            progress=context.report,
+        )  # fmt: skip
+        columns = {field.name: [asdict(look)[field.name] for look in looks] for field in fields(Look)}
+        return {"constant": task.scale() / 4, **columns}
+
+    def figures(self, records: Records[Choices]) -> list[Drawing]:
+        return [*(_over_steps(records, field) for field in DRAWN), *_exchange(records)]
+
+    def expectations(self, records: Records[Choices]) -> list[Expectation]:
+        found = []
+        for target, decay in records.settings.runs():
+            asked = _course(records, target, decay)
+            found += asked if (target, decay) == (SENSITIVE, DECAY) else [beyond(each) for each in asked]
+        return [*found, *(beyond(each) for each in _compared(records)), *_counted(records)]
+
+
+def counting(records: Records[Choices], target: str, decay: float) -> list[tuple[Run, tuple[Look, Look]]]:
+    """The looks of the runs that count, each with the two between which its loss drops."""
+    found = []
+    for run, constant in _runs(records, target, decay):
+        between = drop(run, constant)
+        if between is not None and at(run, records.settings.late) is not None:
+            found.append((run, between))
+    return found
+
+
+def _runs(records: Records[Choices], target: str, decay: float) -> list[tuple[Run, float]]:
+    names = [field.name for field in fields(Look)]
+    return [
+        ([Look(*numbers) for numbers in zip(*(record[name] for name in names), strict=True)], record["constant"])
+        for _, record in records.where(target=target, decay=decay)
+    ]
+
+
+def _course(records: Records[Choices], target: str, decay: float) -> list[Expectation]:
+    """What happens across the drop and after it, as changes within a run."""
+    soon, late = records.settings.soon, records.settings.late
+    held = counting(records, target, decay)
+    where = f"{target}, weight decay {decay:g}"
+
+    def change(field: str, of: Callable[[Run, tuple[Look, Look]], tuple[Look | None, Look | None]]) -> list[float]:
+        pairs = [of(run, between) for run, between in held]
+        return [getattr(last, field) - getattr(first, field) for first, last in pairs if first and last]
+
+    rise = change("sharpness", lambda _, between: between)
+    decline = change("sharpness", lambda run, _: (at(run, soon), at(run, late)))
+    left = change("sharpness", lambda run, between: (between[0], at(run, late)))
+    norm = change("norm", lambda run, between: (between[1], at(run, late)))
+    blowup = change("released_blowup", lambda run, between: (between[1], at(run, late)))
+    span = f"convergence to {late} steps after it"
+    found = [is_above(f"{where}: change of sharpness across the drop of the loss", over_seeds(rise), 0.0)]
+    if target == SENSITIVE:
+        found += [
+            is_below(f"{where}: change of sharpness from {soon} to {late} steps after it", over_seeds(decline), 0.0),
+            is_above(f"{where}: sharpness {late} steps after convergence - before the drop", over_seeds(left), 0.0),
+        ]
+        if decay > 0:  # without it nothing makes the weights smaller
+            found.append(is_below(f"{where}: change of the norm from {span}", over_seeds(norm), 0.0))
+            found.append(is_above(f"{where}: change of the blow-up from {span}", over_seeds(blowup), 0.0))
+    return found
+
+
+def _compared(records: Records[Choices]) -> list[Expectation]:
+    """PARITY beside the controls, and where the rise is among all changes of a run."""
+    late, held = records.settings.late, counting(records, SENSITIVE, DECAY)
+    rises = [end.sharpness - start.sharpness for _, (start, end) in held]
+    lasts = [look.sharpness for run, _ in held if (look := at(run, late))]
+    asked = []
+    for control in records.settings.controls:
+        others = counting(records, control, DECAY)
+        theirs = [end.sharpness - start.sharpness for _, (start, end) in others]
+        levels = [look.sharpness for run, _ in others if (look := at(run, late))]
+        asked += [
+            is_above(f"change of sharpness across the drop, {SENSITIVE} - {control}", unpaired(rises, theirs), 0.0),
+            is_above(f"sharpness {late} steps after, {SENSITIVE} - {control}", unpaired(lasts, levels), 0.0),
+        ]
+    kept = [
+        (last.sharpness - start.sharpness) / (end.sharpness - start.sharpness)
+        for run, (start, end) in held
+        if (last := at(run, late)) and end.sharpness > start.sharpness
+    ]
+    asked.append(
+        is_above(
+            f"{SENSITIVE}: share of the rise, where there is one, that is left {late} steps after",
+            over_seeds(kept),
+            0.5,
+        )
+    )
+    elsewhere = sum(not _is_steepest(run, between) for run, between in held)
+    statement = f"{SENSITIVE}: sharpness rises fastest between two looks of the drop, in every run"
+    return [*asked, holds_for_all(statement, elsewhere, len(held))]
+
+
+def _is_steepest(run: Run, between: tuple[Look, Look]) -> bool:
+    """Whether the fastest rise of sharpness from one look to the next is within the drop."""
+    pairs = list(itertools.pairwise(run))
+    first, last = max(pairs, key=lambda pair: (pair[1].sharpness - pair[0].sharpness) / (pair[1].step - pair[0].step))
+    return between[0].step <= first.step and last.step <= between[1].step
+
+
+def _counted(records: Records[Choices]) -> list[Expectation]:
+    found = []
+    for target, decay in records.settings.runs():
+        every, held = _runs(records, target, decay), counting(records, target, decay)
+        statement = (
+            f"{target}, weight decay {decay:g}: every run converged {records.settings.late} steps before its end"
+        )
+        found.append(beyond(holds_for_all(statement, len(every) - len(held), len(every))))
+    return found
+
+
+def _left_out(records: Records[Choices]) -> str:
+    held = sum(len(counting(records, *run)) for run in records.settings.runs())
+    return f"{len(records) - held} of {len(records)} runs did not converge in time and are left out."
+
+
+def _over_steps(records: Records[Choices], field: str) -> Drawing:
+    label, is_log = DRAWN[field]
+    series = []
+    for target, decay in records.settings.runs():
+        by_offset: dict[int, list[float]] = {}
+        runs = [run for run, _ in counting(records, target, decay)]
+        for run in runs:
+            start = converged_at(run) or 0
+            for look in run:
+                by_offset.setdefault(look.step - start, []).append(getattr(look, field))
+        offsets = sorted(offset for offset, values in by_offset.items() if len(values) >= _SHARE * len(runs))
+        if offsets:
+            name = f"{target}, weight decay {decay:g}"
+            series.append(mean_and_range(name, [float(o) for o in offsets], [by_offset[o] for o in offsets]))
+    return Drawing(
+        field.replace("_", "-"),
+        curves(
+            series or [Series("no run converged", [], [])], x_label="steps after convergence", y_label=label,
+            log_y=is_log and bool(series),
+        ),
+        f"The {label} against the steps after the first look with a loss below {FITTED:g}, at {records.settings.n} "
+        f"bits; the mean and the range over the runs that are there, at least a quarter. {_left_out(records)}",
+        f"Curves of {label} over steps, one for each function and weight decay.",
+    )  # fmt: skip
+
+
+def _exchange(records: Records[Choices]) -> list[Drawing]:
+    """Blow-up against norm after convergence, if any run converged."""
+    groups: dict[str, tuple[list[float], list[float]]] = {}
+    for decay in records.settings.decays:
+        held = counting(records, SENSITIVE, decay)
+        looks = [look for run, (_, end) in held for look in run if look.step >= end.step]
+        if looks:
+            groups[f"weight decay {decay:g}"] = [look.released_blowup for look in looks], [look.norm for look in looks]
+    if not groups:
+        return []
+    return [
+        Drawing(
+            "exchange",
+            scatter(groups, x_label="blow-up, as in the released code", y_label="parameter norm", log_x=True),
+            f"Blow-up and parameter norm of {SENSITIVE} at all looks from convergence on. {_left_out(records)}",
+            "Points in a plane, coloured by weight decay.",
+        )
+    ]

@@ -1,0 +1,219 @@
+"""Figure 11: sharpness, blow-up and norm of networks that compute PARITY with a scratchpad, and without one."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from jostle.base.store import Record
+from jostle.studies.catalogue import register
+from jostle.studies.evidence import Measured, difference
+from jostle.studies.records import Records
+from jostle.studies.settings import Settings
+from jostle.studies.study import Cell, Context, Drawing, Study
+from jostle.studies.verdict import Expectation, beyond, holds_for_all, is_above
+from jostle_papers.p2402_09963 import hardness, runs
+from jostle_papers.p2402_09963.hardness import Design, Plan
+from jostle_papers.p2402_09963.hardness.scratchpad import ACCURATE, observe_scratchpad, train_scratchpad
+from jostle_papers.p2402_09963.hardness.tasks import derived
+from jostle_papers.p2402_09963.regression import slope, times
+
+WITH, WITHOUT = "scratchpad", "no-scratchpad"
+FACTOR = 5.0  # by which the slope with a scratchpad must be smaller
+DRAWN = {
+    "sharpness": (
+        "average direction sharpness",
+        [
+            (WITH, WITH, "sharpness"),
+            (f"{WITH}, last place", WITH, "last_sharpness"),
+            (WITHOUT, WITHOUT, "sharpness"),
+        ],
+    ),
+    "blowup": (
+        "blow-up, as in the released code",
+        [
+            (f"{WITH}, encoder", WITH, "released_encoder_blowup"),
+            (f"{WITH}, decoder", WITH, "released_decoder_blowup"),
+            (WITHOUT, WITHOUT, "released_blowup"),
+        ],
+    ),
+    "norm": ("parameter norm", [(WITH, WITH, "norm"), (WITHOUT, WITHOUT, "norm")]),
+}  # name of the figure: what it shows, and its lines as name, kind and field
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choices(Settings):
+    """What is trained.
+
+    Arguments:
+        lengths: numbers of bits of networks with a scratchpad.
+        plain_lengths: of those without.
+        dim: of the tokens of both.
+        batch_size, lr, steps, settle: of training with a scratchpad, see ``jostle_papers.p2402_09963.hardness.Plan``.
+        plain_batch_size, plain_lr, plain_steps, plain_settle: without.
+        fit_loss, weight_decay: of both.
+        directions, strings: on which sharpness is measured.
+        tests: strings on which the networks write.
+    """
+
+    seeds: int = 5
+    lengths: tuple[int, ...] = (4, 8, 16, 32)
+    plain_lengths: tuple[int, ...] = (4, 6, 8, 10)
+    dim: int = 32
+    batch_size: int = 128
+    lr: float = 2e-3
+    steps: int = 4000
+    settle: int = 300
+    plain_batch_size: int = 1024
+    plain_lr: float = 1e-3
+    plain_steps: int = 5000
+    plain_settle: int = 600
+    fit_loss: float = 0.02
+    weight_decay: float = 0.1
+    directions: int = 100
+    strings: int = 256
+    tests: int = 512
+
+
+@register
+class Scratchpad(Study[Choices]):
+    """Average direction sharpness, blow-up and norm over lengths, with the steps written down and without."""
+
+    name = "2402.09963/scratchpad"
+    title = "PARITY with a scratchpad"
+    claim = (
+        "With a scratchpad for the parities of all beginnings, each step has low sensitivity, and sharpness and "
+        "blow-up stay low at lengths at which PARITY cannot be learnt without one."
+    )
+    source = "Figure 11 and Theorem 7"
+    version = 1
+    scales = {
+        "smoke": Choices(
+            seeds=1, lengths=(3, 4), plain_lengths=(3, 4), dim=8, batch_size=32, lr=5e-3, steps=60, settle=20,
+            plain_batch_size=32, plain_lr=5e-3, plain_steps=60, plain_settle=20, directions=4, strings=16, tests=16,
+        ),
+        "small": Choices(),
+        "paper": Choices(
+            seeds=10, lengths=tuple(round(4 + (1024 - 4) * place / 29) for place in range(30)), lr=3e-4, steps=10_000,
+            fit_loss=0.0, plain_lengths=tuple(range(4, 31)), plain_lr=3e-4, plain_steps=10_000,
+        ),
+    }  # fmt: skip
+    deviations = (
+        "A network that fits (smoothed loss below fit_loss) has `settle` more steps in which the learning rate goes "
+        "down to 0, instead of 10,000 steps at 3e-4; at small scale the learning rate is 2e-3 with a scratchpad and "
+        "1e-3 without. At paper scale it is as in the paper.",
+        "Lengths 4 to 32 with 5 seeds at small scale; the paper has 30 lengths from 4 to 1,024 with 10. Its lengths "
+        "are evenly spaced at paper scale.",
+        "Networks without a scratchpad have the same dim 32, since the length of a step depends on the size; the "
+        "paper's own (Figure 1) have 128. They have more strings in a batch, without which they do not learn, and "
+        "lengths up to 10.",
+        f"With a scratchpad a run counts if the share of right symbols it writes on its own is above {ACCURATE:g}, "
+        "as in the paper; without, if its loss is below 0.001. Others are recorded, counted and left out.",
+        "Sharpness with a scratchpad is the mean over all places, given the right symbols before each; that of the "
+        "last place, which is the parity of all bits, is recorded beside it. A step is 0.02 sqrt(weights) long: 3.72 "
+        "with a scratchpad and 2.28 without, so that slopes are compared and levels are not.",
+        "Blow-up is 1 / standard deviation as in the released code, at the worst place of every norm of the blocks, "
+        "also of the last and, in the decoder, of the attention to the encoder, which the released code leaves out; "
+        "final norms are left out. By the paper's definition it is recorded too.",
+    )
+
+    def cells(self, settings: Choices, seeds: Sequence[int]) -> list[Cell]:
+        kinds = [(WITH, n) for n in settings.lengths] + [(WITHOUT, n) for n in settings.plain_lengths]
+        longest = sorted(kinds, key=lambda kind: kind[1], reverse=True)  # first, so that no worker waits for it
+        return [Cell.of(kind=kind, n=n, seed=seed) for seed in seeds for kind, n in longest]
+
+    def measure(self, cell: Cell, settings: Choices, context: Context) -> Record:
+        measure = _with if cell.values["kind"] == WITH else _without
+        return measure(cell.values["n"], cell.values["seed"], settings, context)
+
+    def figures(self, records: Records[Choices]) -> list[Drawing]:
+        return [
+            Drawing(
+                stem,
+                runs.over_lengths(
+                    {name: _points(records, kind, field) for name, kind, field in lines}, label, log_x=True
+                ),
+                f"{label.capitalize()} against the number of bits of networks that compute PARITY with dim "
+                f"{records.settings.dim}, the mean and the range over seeds. {runs.left_out(records)}",
+                f"Curves of {label} over the number of bits, with a scratchpad and without.",
+            )
+            for stem, (label, lines) in DRAWN.items()
+        ]
+
+    def expectations(self, records: Records[Choices]) -> list[Expectation]:
+        flat, steep = _slope(records, WITH, "sharpness"), _slope(records, WITHOUT, "sharpness")
+        statement = "slope of sharpness over the number of bits, without a scratchpad - "
+        return [
+            is_above(f"{statement}with one", difference(steep, flat), 0.0),
+            is_above(f"{statement}{FACTOR:g} times that with one", difference(steep, times(flat, FACTOR)), 0.0),
+            *_blowups(records),
+            *(beyond(each) for each in _further(records, steep)),
+        ]
+
+
+def converged(records: Records[Choices], kind: str) -> list[tuple[int, Record]]:
+    """Length and record of the runs of a kind that count."""
+    return [(cell.values["n"], record) for cell, record in records.where(kind=kind) if record["has_converged"]]
+
+
+def _blowups(records: Records[Choices]) -> list[Expectation]:
+    """The slope of blow-up over lengths without a scratchpad, against that of each side with one."""
+    plain = _slope(records, WITHOUT, "released_blowup")
+    own = {side: _slope(records, WITH, f"released_{side}_blowup") for side in ("encoder", "decoder")}
+    statement = "slope of blow-up over the number of bits, without a scratchpad - of the"
+    return [is_above(f"{statement} {side} with one", difference(plain, found), 0.0) for side, found in own.items()]
+
+
+def _further(records: Records[Choices], steep: Measured) -> list[Expectation]:
+    """The last place, and what was left out."""
+    last = _slope(records, WITH, "last_sharpness")
+    asked = [
+        is_above("slope of sharpness without a scratchpad", steep, 0.0),
+        is_above("slope of sharpness, without a scratchpad - at the last place of one", difference(steep, last), 0.0),
+    ]
+    for kind in (WITH, WITHOUT):
+        every = records.where(kind=kind)
+        statement = f"{kind}: every run converged"
+        asked.append(holds_for_all(statement, len(every) - len(converged(records, kind)), len(every)))
+    return asked
+
+
+def _with(n: int, seed: int, settings: Choices, context: Context) -> Record:
+    own = derived(f"a run {WITH}", n, seed)  # of no other run
+    plan = Plan(
+        batch_size=settings.batch_size, lr=settings.lr, weight_decay=settings.weight_decay, steps=settings.steps,
+        fit_loss=settings.fit_loss, settle=settings.settle,
+    )  # fmt: skip
+    progress = runs.within(context.report, 0.0, runs.TRAINED)
+    network, fitted, steps = train_scratchpad(
+        n, plan, seed=own, sizes={"dim": settings.dim}, folder=context.folder, progress=progress
+    )
+    found = observe_scratchpad(
+        network, n, directions=settings.directions, strings=settings.strings, tests=settings.tests,
+        seed=own,
+    )  # fmt: skip
+    return {"fitted": fitted, "steps": steps, **found.to_dict()}
+
+
+def _without(n: int, seed: int, settings: Choices, context: Context) -> Record:
+    own = derived(f"a run {WITHOUT}", n, seed)  # of no other run
+    plan = Plan(
+        batch_size=settings.plain_batch_size, lr=settings.plain_lr, weight_decay=settings.weight_decay,
+        steps=settings.plain_steps, fit_loss=settings.fit_loss, settle=settings.plain_settle,
+    )  # fmt: skip
+    task, progress = hardness.known("parity", n), runs.within(context.report, 0.0, runs.TRAINED)
+    trained = hardness.train(
+        task, Design(dim=settings.dim), plan, seeds=[own], folder=context.folder, progress=progress
+    )
+    found = hardness.observe(
+        trained.networks[0], task, directions=settings.directions, strings=settings.strings,
+        seed=own,
+    )  # fmt: skip
+    return {"fitted": trained.fitted[0], "steps": trained.steps, **found.to_dict()}
+
+
+def _slope(records: Records[Choices], kind: str, field: str) -> Measured:
+    return slope(_points(records, kind, field))
+
+
+def _points(records: Records[Choices], kind: str, field: str) -> list[tuple[float, float]]:
+    """Number of bits and a field of the runs that count."""
+    return [(float(n), record[field]) for n, record in converged(records, kind)]

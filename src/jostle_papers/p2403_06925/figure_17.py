@@ -1,0 +1,84 @@
+"""Figure 17: CIFAR-10, sensitivity against the variance of the noise."""
+
+import itertools
+
+from jostle.studies.catalogue import register
+from jostle.studies.records import Records
+from jostle.studies.study import Drawing
+from jostle.studies.verdict import Expectation, beyond, is_less
+from jostle_papers.p2403_06925 import cifar
+from jostle_papers.trained import (
+    Training,
+    TrainingStudy,
+    against_variance,
+    at_matched_accuracy,
+    at_variances,
+    final_value,
+)
+
+_AT_END = {"over_training": False, "final": at_variances(0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 15.0)}
+
+
+@register
+class Figure17(TrainingStudy):
+    """Sensitivity of networks trained on CIFAR-10 over a range of noise."""
+
+    name = "2403.06925/figure-17"
+    title = "CIFAR-10: sensitivity against the variance of the noise"
+    claim = "Transformers are less sensitive than CNNs at every variance, and the gap grows with the variance."
+    source = "Appendix A.3 and Figure 17"
+    version = 1
+    scales = {
+        "smoke": cifar.smoke(cifar.tiny_networks(), over_training=False, final=at_variances(1.0, 5.0)),
+        "small": cifar.small(cifar.small_networks(), **_AT_END),
+        "paper": cifar.paper(cifar.paper_networks(), **_AT_END),
+    }
+    deviations = (
+        cifar.MATCHED,
+        cifar.SMALL_SCALE,
+        "The paper does not list its variances; here 0.1 to 15.",
+    )
+
+    def figures(self, records: Records[Training]) -> list[Drawing]:
+        return [against_variance(records)]
+
+    def expectations(self, records: Records[Training]) -> list[Expectation]:
+        overall, *steps = _growth(records)
+        return [*at_matched_accuracy(records, [*_orders(records), overall]), *map(beyond, steps)]
+
+
+def _orders(records: Records[Training]) -> list[Expectation]:
+    """Least of the CNNs against most of the transformers, at each variance."""
+    return [
+        is_less(f"most sensitive transformer - least sensitive CNN, {name}", *_extremes(records, name))
+        for name in records.settings.final
+    ]
+
+
+def _growth(records: Records[Training]) -> list[Expectation]:
+    """The gap at the smallest variance against that at the largest, and each against the next."""
+    gaps = {name: _gap(records, name) for name in records.settings.final}
+    names = list(gaps)
+    return [
+        is_less(f"gap at {smaller} - gap at {larger}", gaps[smaller], gaps[larger])
+        for smaller, larger in [(names[0], names[-1]), *itertools.pairwise(names)]
+    ]
+
+
+def _extremes(records: Records[Training], final: str) -> tuple[dict[int, float], dict[int, float]]:
+    transformers = [final_value(records, name, final) for name in cifar.TRANSFORMERS]
+    others = [final_value(records, name, final) for name in cifar.CONVOLUTIONAL]
+    seeds = transformers[0]
+    most = {seed: max(values[seed] for values in transformers) for seed in seeds}
+    least = {seed: min(values[seed] for values in others) for seed in seeds}
+    return most, least
+
+
+def _gap(records: Records[Training], final: str) -> dict[int, float]:
+    """Mean over CNNs less mean over transformers, by seed."""
+    transformers = [final_value(records, name, final) for name in cifar.TRANSFORMERS]
+    others = [final_value(records, name, final) for name in cifar.CONVOLUTIONAL]
+    return {
+        seed: sum(v[seed] for v in others) / len(others) - sum(v[seed] for v in transformers) / len(transformers)
+        for seed in transformers[0]
+    }

@@ -1,0 +1,50 @@
+"""Figure 19: SVHN, a vision transformer against ResNet-18."""
+
+from typing import Any
+
+from jostle.models.presets import preset
+from jostle.studies.catalogue import register
+from jostle.studies.evidence import over_seeds
+from jostle.studies.records import Records
+from jostle.studies.verdict import Expectation, beyond, is_less, within
+from jostle_papers.p2403_06925 import cifar
+from jostle_papers.trained import Training, TrainingStudy, at_end, at_matched_accuracy, network
+
+_KINDS = ("vit-small", "resnet-18")
+_RATES = {"vit-small": 0.1, "resnet-18": 0.0015}
+_PAPER = {"vit-small": 0.0147, "resnet-18": 0.0516}
+
+
+def _paper_networks() -> dict[str, dict[str, Any]]:
+    presets = {name: preset("svhn", name) for name in _KINDS}
+    return {name: network(model, _RATES[name], **sizes) for name, (model, sizes) in presets.items()}
+
+
+@register
+class Figure19(TrainingStudy):
+    """Sensitivity at variance 1 of networks trained on SVHN, followed over training."""
+
+    name = "2403.06925/figure-19"
+    title = "SVHN: a vision transformer against ResNet-18"
+    claim = "On SVHN the vision transformer is less sensitive than ResNet-18."
+    source = "Appendix A.3 and Figure 19"
+    version = 1
+    scales = {
+        "smoke": cifar.smoke(cifar.tiny_networks(*_KINDS)),
+        "small": cifar.small(cifar.small_networks(*_KINDS), dataset="svhn"),
+        "paper": cifar.paper(_paper_networks(), dataset="svhn"),
+    }
+    deviations = (
+        cifar.MATCHED,
+        cifar.SMALL_SCALE,
+        "The paper speaks of 60,000 training images; the official training set has 73,257, which are used.",
+    )
+
+    def expectations(self, records: Records[Training]) -> list[Expectation]:
+        values = {name: at_end(records, name) for name in _KINDS}
+        claimed = is_less("sensitivity of vit-small - sensitivity of resnet-18", *values.values())
+        near = [
+            within(f"sensitivity of {name} is near the paper's", over_seeds(value), _PAPER[name], 0.01)
+            for name, value in values.items()
+        ]
+        return [*at_matched_accuracy(records, [claimed]), *map(beyond, near)]

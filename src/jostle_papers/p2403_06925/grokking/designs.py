@@ -1,0 +1,79 @@
+"""The two networks of the field, one without attention, and how they are trained: sizes, wiring, weights, AdamW."""
+
+from dataclasses import dataclass
+
+from jostle.base.errors import UsageError
+from jostle.base.registry import Registry
+from jostle.models.sizes import check_choice, check_factor, check_positive
+
+INITIALS = ("scaled", "torch")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Design:
+    """A transformer of one layer without LayerNorm, and its training on the full batch.
+
+        x = embedding + position;  m = attention(x) at "=";  y = outer relu(inner m);  logits = unembedding y
+
+    With ``residual`` the stream is added: m + x and y + m instead of m and y. The logits are over all tokens, "="
+    included, in both papers' code.
+
+    Arguments:
+        dim: of embeddings, keys and values of all heads together.
+        heads: of attention; dim / heads numbers each.
+        hidden: neurons between ``inner`` and ``outer``, whose biases both papers have.
+        residual: whether the stream goes past attention and neurons.
+        biases: whether attention and unembedding have them too.
+        attends: without it queries and keys start at 0, where their gradients are exactly 0 too, so that they stay
+            there: a, b and "=" always get a third of the attention each, and what is left is an MLP that reads the
+            mean of their embeddings.
+        initial: first weights. ``scaled``: N(0, 1 / dim), for the unembedding N(0, 1 / tokens), biases 0. ``torch``:
+            what torch's layers start with, in the order embedding, attention, inner, outer, unembedding; positions 0.
+        lr, weight_decay, betas, eps: of AdamW, on all weights.
+        train_fraction: share of the pairs that is trained on.
+    """
+
+    dim: int = 128
+    heads: int = 4
+    hidden: int = 512
+    residual: bool = True
+    biases: bool = False
+    attends: bool = True
+    initial: str = "scaled"
+    lr: float = 1e-3
+    weight_decay: float = 1.0
+    betas: tuple[float, float] = (0.9, 0.98)
+    eps: float = 1e-8
+    train_fraction: float = 0.3
+
+    def __post_init__(self) -> None:
+        check_positive(dim=self.dim, heads=self.heads, hidden=self.hidden)
+        check_choice("initial", self.initial, INITIALS)
+        check_factor(lr=self.lr, eps=self.eps)
+        if self.dim % self.heads:
+            raise UsageError(f"dim={self.dim} must be a multiple of heads={self.heads}")
+        if not 0 <= self.weight_decay * self.lr < 1:
+            raise UsageError(f"weight_decay={self.weight_decay} at lr={self.lr} must shrink weights by less than all")
+        if not all(0 <= beta < 1 for beta in self.betas):
+            raise UsageError(f"betas={self.betas} must be two numbers from 0 to below 1")
+
+
+DESIGNS: Registry[Design] = Registry("design")
+
+# Nanda et al. (2301.05217), Section 3 and its code.
+NANDA = DESIGNS.register("nanda")(Design())
+# The code released with paper 1 (2403.06925), which its figures come from. The paper names Nanda et al. as its model;
+# the code has no residual stream, torch's first weights and torch's betas.
+RELEASED = DESIGNS.register("released")(Design(residual=False, biases=True, initial="torch", betas=(0.9, 0.999)))
+
+# Beyond both: is it attention that groks?
+MLP = DESIGNS.register("mlp")(Design(attends=False))
+
+
+def chosen(design: Design | str) -> Design:
+    """The design called so, or the one given."""
+    if isinstance(design, Design):
+        return design
+    if not isinstance(design, str):
+        raise UsageError(f"design={design!r} must be a Design or one of {', '.join(DESIGNS.names())}")
+    return DESIGNS.get(design)

@@ -1,0 +1,111 @@
+"""Sensitivity to noise in the embeddings of the two numbers: together, as paper 1 measures it, and one at a time."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from jostle.base.errors import UsageError
+from jostle.base.randomness import Stream
+from jostle.models.sizes import check_positive
+from jostle.perturbations import must_be_at_least_zero, normals
+from jostle_papers.p2403_06925.grokking.designs import Design
+from jostle_papers.p2403_06925.grokking.passes import Pairs, gathered, logits_from_, parts, scores_of, shares_of
+from jostle_papers.p2403_06925.grokking.tables import Tables, Weights, attention
+
+TOGETHER = (True, True)
+ALONE = ((True, False), (False, True))
+
+
+@dataclass
+class Noise:
+    """Gaussian noise for both numbers of some pairs of several networks, the same at every epoch.
+
+    Arguments:
+        values: (networks, draws, count, 2, dim), of standard deviation ``std``.
+        std: of each number of an embedding.
+    """
+
+    values: Tensor
+    std: float
+
+    @classmethod
+    def of(cls, rows: Tensor, seeds: tuple[int, ...], like: Tensor, std: float, draws: int = 1) -> "Noise":
+        """The noise of some pairs: a function of seed, pair, place and draw.
+
+        It is that of ``jostle.measure`` with the same seed, all pairs as inputs and ``GaussianNoise(std)``. Being the
+        same at every epoch, it leaves less chance in differences between epochs than fresh noise would.
+
+        Arguments:
+            rows: pairs of each network, (networks, count), as rows of the task.
+            seeds: one a network.
+            like: an embedding (..., dim), for its size and type.
+            std, draws: of the noise, and how often.
+        """
+        must_be_at_least_zero("std", std, "noise")
+        check_positive(draws=draws)
+        if len(rows) != len(seeds):
+            raise UsageError(f"noise for {len(rows)} networks needs as many seeds, got {len(seeds)}")
+        count, dim = rows.shape[1], like.shape[-1]
+        values = torch.empty(len(seeds), draws, count, 2, dim, dtype=like.dtype)
+        for network, seed in enumerate(seeds):
+            stream, inputs = Stream(seed, "noise"), rows[network].numpy()
+            for draw in range(draws):
+                for place in range(2):
+                    numbers = stream.uniforms(inputs, np.full(count, place), np.full(count, draw), size=dim)
+                    values[network, draw, :, place] = std * normals(numbers, values)
+        return cls(values, std)
+
+
+@torch.no_grad()
+def predictions(tables: Tables, weights: Weights, design: Design, pairs: Pairs, noise: Tensor) -> Tensor:
+    """The predicted answers to pairs under noise, (networks, count); noise 0 changes nothing, bit for bit.
+
+    Noise adds to the scores of a number and to its value. The first goes into the shares; the second is mixed with
+    them and taken through to the neurons, beside what the tables say of the number itself.
+
+    Arguments:
+        tables, weights, design: of the networks.
+        pairs: of each network.
+        noise: (networks, count, 2, dim).
+    """
+    parts_of = attention(weights, design)
+    heads = design.heads
+    networks, count, _, dim = noise.shape
+    moved = noise.reshape(networks, -1, dim)
+    scores = scores_of(tables, pairs) + (moved @ parts_of.keys).view(networks, count, 2, heads).transpose(2, 3)
+    shares = shares_of(scores)  # (networks, count, heads, 2)
+    inputs = gathered(tables, pairs, shares)
+    for rows in parts(count, networks):
+        values = noise[:, rows].reshape(networks, -1, dim) @ parts_of.values
+        by_head = values.view(networks, -1, 2, heads, dim // heads)
+        weight = shares[:, rows].transpose(2, 3).unsqueeze(4)  # (networks, some, 2, heads, 1)
+        mixed = (by_head * weight).sum(dim=2).flatten(2)
+        inputs[:, rows] += mixed @ parts_of.through
+    return logits_from_(tables, inputs).argmax(dim=2)
+
+
+@torch.no_grad()
+def flip_rates(tables: Tables, weights: Weights, design: Design, pairs: Pairs, noise: Noise) -> tuple[Tensor, Tensor]:
+    """How often noise in both numbers changes the prediction, and how often noise in one of them, each (networks,).
+
+    The first is what the code released with paper 1 (2403.06925) calls sensitivity, on training pairs, with std 0.1 and
+    one draw: one token in place of two, not Eq. 2. The second is Eq. 2 with the two numbers as tokens (T = 2; "=" is
+    the same in every input and is left alone): the mean over places of the share of changed predictions.
+
+    Arguments:
+        tables, weights, design: of the networks.
+        pairs: of each network, those of ``noise``.
+        noise: what is added.
+    """
+    clean = predictions(tables, weights, design, pairs, torch.zeros_like(noise.values[:, 0]))
+    together: list[Tensor] = []
+    alone: list[Tensor] = []
+    for draw in range(noise.values.shape[1]):
+        values = noise.values[:, draw]  # (networks, count, 2, dim)
+        for places, rates in [(TOGETHER, together), *((one, alone) for one in ALONE)]:
+            chosen = values * torch.tensor(places).view(2, 1)
+            changed = predictions(tables, weights, design, pairs, chosen) != clean
+            rates.append(changed.double().mean(dim=1))
+    return torch.stack(together).mean(dim=0), torch.stack(alone).mean(dim=0)

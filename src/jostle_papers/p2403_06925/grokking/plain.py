@@ -1,0 +1,83 @@
+"""One network as an ordinary module: readable, slow, the twin of the stacked one and what a user takes home."""
+
+import torch
+from torch import Tensor, nn
+
+from jostle_papers.p2403_06925.grokking.designs import Design
+from jostle_papers.p2403_06925.grokking.tasks import Task
+
+PLACES = 3  # a, b and "="
+
+
+class PlainNetwork(nn.Module):
+    """The network of a ``Design``, from pairs (batch, 2) to logits (batch, numbers + 1).
+
+    ``embed`` and ``read`` are its two halves: what is jostled lies between them.
+
+    Arguments:
+        numbers: different operands; the token after them is "=".
+        design: sizes and wiring.
+    """
+
+    def __init__(self, numbers: int, design: Design) -> None:
+        super().__init__()
+        tokens, dim = numbers + 1, design.dim
+        self.numbers, self.residual = numbers, design.residual
+        # In this order and in float32: torch's generator then gives the weights of the code released with paper 1.
+        self.embedding = nn.Embedding(tokens, dim, dtype=torch.float32)
+        self.positions = nn.Parameter(torch.zeros(PLACES, dim, dtype=torch.float32))
+        self.attention = nn.MultiheadAttention(
+            dim, design.heads, bias=design.biases, batch_first=True, dtype=torch.float32
+        )
+        self.inner = nn.Linear(dim, design.hidden, dtype=torch.float32)
+        self.outer = nn.Linear(design.hidden, dim, dtype=torch.float32)
+        self.unembedding = nn.Linear(dim, tokens, bias=design.biases, dtype=torch.float32)
+
+    def embed(self, pairs: Tensor) -> Tensor:
+        """Embeddings with positions of a, b and "=", (batch, 3, dim)."""
+        equals = torch.full_like(pairs[:, :1], self.numbers)
+        embedded: Tensor = self.embedding(torch.cat([pairs, equals], dim=1)) + self.positions
+        return embedded
+
+    def read(self, embedded: Tensor) -> Tensor:
+        """Logits at "=" from embeddings (batch, 3, dim)."""
+        mixed, _ = self.attention(embedded, embedded, embedded, need_weights=False)
+        mixed = mixed + embedded if self.residual else mixed
+        output = self.outer(torch.relu(self.inner(mixed)))
+        output = output + mixed if self.residual else output
+        logits: Tensor = self.unembedding(output[:, -1])
+        return logits
+
+    def forward(self, pairs: Tensor) -> Tensor:
+        """Pairs to logits."""
+        return self.read(self.embed(pairs))
+
+
+def initial_network(task: Task, design: Design, seed: int) -> PlainNetwork:
+    """The network of this seed before training; torch's own random state is left alone.
+
+    With ``initial="torch"`` a seed gives the weights that ``torch.manual_seed(seed)`` gives to the code released with
+    paper 1: its shuffling of the data draws from numpy and not from torch, so the embedding comes first. Inside
+    ``nn.MultiheadAttention`` the output projection is drawn (and its bias then set to 0) before query, key and value.
+    Weights that a design does without are drawn too, and then set to 0.
+    """
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(seed)
+        network = PlainNetwork(task.numbers, design)
+        if design.initial == "scaled":
+            _scale(network, design)
+        if not design.attends:
+            with torch.no_grad():
+                network.attention.in_proj_weight[: 2 * design.dim] = 0  # queries and keys
+    return network
+
+
+@torch.no_grad()
+def _scale(network: PlainNetwork, design: Design) -> None:
+    """N(0, 1 / dim) for every matrix, N(0, 1 / tokens) for the unembedding, 0 for every bias."""
+    for name, weight in network.named_parameters():
+        if weight.ndim == 1:
+            weight.zero_()
+        else:
+            spread = weight.shape[0] if name.startswith("unembedding") else design.dim
+            weight.normal_(std=spread**-0.5)

@@ -1,0 +1,171 @@
+"""Section 6, the released code's choices one by one: what does each do to the comparison?"""
+
+import copy
+from typing import Any
+
+from torch import Tensor, nn
+
+from jostle.base.store import Record
+from jostle.data import Dataset
+from jostle.estimates import measure
+from jostle.figures import dots
+from jostle.models.text_encoder import TextEncoder
+from jostle.models.text_model import Embeddings as TokenEmbeddings
+from jostle.models.text_model import real_tokens
+from jostle.perturbations import GaussianNoise
+from jostle.sampling import Until
+from jostle.studies.catalogue import register
+from jostle.studies.records import Records
+from jostle.studies.study import Drawing
+from jostle.studies.verdict import Expectation, beyond, is_less
+from jostle.tokens import Embeddings
+from jostle_papers.language import TextTraining
+from jostle_papers.p2403_06925 import text
+from jostle_papers.trained import (
+    Training,
+    TrainingStudy,
+    at_matched_accuracy,
+    mean_and_range,
+    partly_trained,
+    where_all_learnt,
+)
+from jostle_papers.trained.course import AT_END
+
+ENCODER, LSTM, PARTLY = "encoder", "lstm", "lstm, recurrent layers trained only"
+ONCE, TWICE, BEFORE, MACRO = (
+    "noise after LayerNorm",
+    "noise after LayerNorm, then embedded again",
+    "noise before LayerNorm",
+    "noise after LayerNorm, mean over texts",
+)
+_SHOWN = {
+    ONCE: "after LayerNorm",
+    TWICE: "after, embedded again",
+    BEFORE: "before LayerNorm",
+    MACRO: "after, mean over texts",
+}
+
+
+class EmbeddedTwice(nn.Module):
+    """An embedding block whose output goes through it once more: positions are added and LayerNorm applied again.
+
+    This is what becomes of a transformer of the library transformers that is given the output of its own embedding
+    block as ``inputs_embeds``, as paper 1's released code does. Noise in the output of ``first`` has its size taken
+    away by the second LayerNorm.
+    """
+
+    def __init__(self, first: TokenEmbeddings) -> None:
+        super().__init__()
+        self.first = first
+
+    def forward(self, input_ids: Tensor, attention_mask: Tensor | None = None) -> Tensor:
+        """(batch, length) -> (batch, length, dim)."""
+        vectors: Tensor = self.first(input_ids, attention_mask)
+        if self.first.positions is not None:
+            places = real_tokens(input_ids, attention_mask).cumsum(dim=1) - 1
+            vectors = vectors + self.first.positions(places.clamp(min=0))
+        again: Tensor = self.first.norm(vectors)
+        return again
+
+
+def with_partly_trained(settings: TextTraining) -> TextTraining:
+    """The same with one more LSTM, of which only the recurrent layers are trained: longer, at a third of the rate."""
+    partly = partly_trained(settings.networks[LSTM], "embeddings", "classifier")
+    slowly = {"lr": partly["lr"] / 3, "max_epochs": 2 * settings.max_epochs}
+    networks = {**settings.networks, PARTLY: {**partly, **slowly}}
+    changes: dict[str, Any] = {"networks": networks, "over_training": False}
+    return type(settings)(**{**vars(settings), **changes})
+
+
+@register
+class LanguageChoices(TrainingStudy):
+    """An encoder and an LSTM, trained and asked as the released code does it and as it should be."""
+
+    name = "2403.06925/language-choices"
+    title = "QQP: what the released code's choices do to the comparison"
+    claim = "Encoders are less sensitive than LSTMs, however the LSTM is trained and wherever the noise is added."
+    source = "Section 6 and its released code"
+    version = 1
+    scales = {
+        scale: with_partly_trained(text.at_scale(scale, "qqp", (ENCODER, LSTM)))
+        for scale in ("smoke", "small", "paper")
+    }
+    deviations = (
+        text.MATCHED,
+        text.SMALL_SCALE,
+        "The released code trains the recurrent layers of the LSTM only, and gives the encoder noise that a second "
+        "embedding LayerNorm shrinks to the size of a usual token; the LSTM gets the noise as it is. Here both kinds "
+        "of LSTM are trained, the latter at a third of the learning rate, and every network gets noise in each of "
+        "these places that it has.",
+        "A seed from which one of the networks does not get to that accuracy is left out of comparisons and figure.",
+        "The tokenizer is trained on the training texts; sampling stops at a precision.",
+    )
+
+    def further(self, model: nn.Module, seen: Dataset, unseen: Dataset, settings: Training, seed: int) -> Record:
+        asked: dict[str, tuple[nn.Module, Embeddings, str]] = {
+            ONCE: (model, Embeddings(), "micro"),
+            MACRO: (model, Embeddings(), "macro"),
+            BEFORE: (model, Embeddings("before"), "micro"),
+        }
+        if isinstance(model, TextEncoder):
+            twice: Any = copy.deepcopy(model)
+            twice.embeddings = EmbeddedTwice(twice.embeddings)
+            asked[TWICE] = (twice, Embeddings(module="embeddings.first"), "micro")
+        return {
+            "choices": {
+                name: measure(
+                    network,
+                    seen.inputs,
+                    tokens=view,
+                    perturbation=GaussianNoise(settings.std),
+                    average=average,
+                    plan=Until(relative=0.05, max_passes=AT_END * settings.passes),
+                    seed=seed,
+                ).value
+                for name, (network, view, average) in asked.items()
+            }
+        }
+
+    def figures(self, records: Records[Training]) -> list[Drawing]:
+        compared = where_all_learnt(records, text.ACCURACY)
+        rows = {
+            name: [
+                mean_and_range(shown, [0.0], [list(values.values())])
+                for choice, shown in _SHOWN.items()
+                if (values := _chosen(compared, name, choice))
+            ]
+            for name in records.settings.networks
+        }
+        return [
+            Drawing(
+                "choices",
+                dots(rows, x_label="sensitivity"),
+                "Sensitivity by where the noise is added, before or after LayerNorm, and by what is averaged, tokens "
+                "or texts; the mean and the range over seeds.",
+                "Sensitivity of the encoder, the LSTM and the partly trained LSTM for each choice.",
+            )
+        ]
+
+    def expectations(self, records: Records[Training]) -> list[Expectation]:
+        compared = where_all_learnt(records, text.ACCURACY)
+
+        def less(choice: str, lstm: str, its_choice: str) -> Expectation:
+            ours, theirs = _chosen(compared, ENCODER, choice), _chosen(compared, lstm, its_choice)
+            return is_less(f"sensitivity of encoder ({choice}) - of {lstm} ({its_choice})", ours, theirs)
+
+        claimed = [less(choice, lstm, ONCE) for lstm in (LSTM, PARTLY) for choice in (ONCE, TWICE)]
+        others = [less(BEFORE, LSTM, BEFORE), less(MACRO, LSTM, MACRO), _shrunk(compared)]
+        checked = at_matched_accuracy(compared, claimed, text.ACCURACY)[: len(claimed)]
+        return [*checked, *at_matched_accuracy(records, [], text.ACCURACY), *map(beyond, others)]
+
+
+def _shrunk(records: Records[Training]) -> Expectation:
+    """What the second LayerNorm does to the encoder's own number."""
+    twice, once = (_chosen(records, ENCODER, choice) for choice in (TWICE, ONCE))
+    return is_less(f"sensitivity of encoder ({TWICE}) - ({ONCE})", twice, once)
+
+
+def _chosen(records: Records[Training], name: str, choice: str) -> dict[int, float]:
+    """The sensitivity of a network for one choice, by seed; empty if it has no such place."""
+    found = records.where(network=name).by("seed", "choices")
+    return {seed: values[choice] for seed, values in found.items() if choice in values}

@@ -1,0 +1,85 @@
+"""Section 6: at initialisation, before any training, on real texts."""
+
+from collections.abc import Sequence
+
+from jostle import models
+from jostle.base.store import Record
+from jostle.estimates import measure
+from jostle.figures import Series, dots
+from jostle.perturbations import GaussianNoise
+from jostle.sampling import Until
+from jostle.studies.catalogue import register
+from jostle.studies.evidence import unpaired
+from jostle.studies.records import Records
+from jostle.studies.study import Cell, Context, Drawing, Study
+from jostle.studies.verdict import Expectation, beyond, is_above
+from jostle_papers.language import TextTraining
+from jostle_papers.language.networks import NAMES
+from jostle_papers.p2403_06925 import text
+
+
+@register
+class LanguageInit(Study[TextTraining]):
+    """Sensitivity of networks with random weights."""
+
+    name = "2403.06925/language-init"
+    title = "QQP: at initialisation"
+    claim = "Even at initialisation an LSTM is more sensitive than a transformer."
+    source = "Section 6"
+    version = 1
+    scales = {
+        "smoke": text.at_scale("smoke", "qqp", NAMES, seeds=3),
+        "small": text.at_scale("small", "qqp", NAMES, seeds=20, limit=300, passes=3_000),
+        "paper": text.at_scale("paper", "qqp", NAMES, seeds=20, limit=640, passes=20_000),
+    }
+    deviations = (
+        *text.DIFFERENCES[1:],
+        "Twenty networks of each kind with random weights, on 300 training texts at small scale; the paper shows the "
+        "first point of a moving average over training. A network that answers all texts alike is not sensitive: the "
+        "share of texts in its larger class is recorded beside it.",
+    )
+
+    def cells(self, settings: TextTraining, seeds: Sequence[int]) -> list[Cell]:
+        return [Cell.of(network=name, seed=seed) for seed in seeds for name in settings.networks]
+
+    def measure(self, cell: Cell, settings: TextTraining, context: Context) -> Record:
+        chosen, seed = settings.networks[cell.values["network"]], cell.values["seed"]
+        texts = settings.load("train", context.data)
+        model = models.create(chosen["model"], seed=seed, **chosen["sizes"]).eval()
+        found = measure(
+            model,
+            texts.inputs,
+            tokens=settings.tokens,
+            perturbation=GaussianNoise(settings.std),
+            average=settings.averaging,
+            plan=Until(half_width=0.01, max_passes=settings.passes),
+            seed=seed,
+        )
+        share = float(model(texts.inputs).argmax(dim=1).double().mean())
+        return {"sensitivity": found.value, "low": found.low, "high": found.high, "larger_class": max(share, 1 - share)}
+
+    def figures(self, records: Records[TextTraining]) -> list[Drawing]:
+        rows = {}
+        for name in records.settings.networks:
+            values = sorted(records.where(network=name).column("sensitivity"))
+            middle = values[len(values) // 2]
+            rows[name] = [Series("median and range over seeds", [0.0], [middle], [values[0]], [values[-1]])]
+        return [
+            Drawing(
+                "at-initialisation",
+                dots(rows, x_label="sensitivity"),
+                "Sensitivity of networks with random weights; the median and the range over seeds.",
+                "Sensitivity of networks with random weights.",
+            )
+        ]
+
+    def expectations(self, records: Records[TextTraining]) -> list[Expectation]:
+        values = {name: records.where(network=name).by("seed", "sensitivity") for name in records.settings.networks}
+
+        def ahead(second: str) -> Expectation:
+            return is_above(
+                f"sensitivity at initialisation: lstm - {second}", unpaired(values["lstm"], values[second]), 0.0
+            )
+
+        others = [name for name in values if name not in ("lstm", "encoder", "encoder-relu")]
+        return [ahead("encoder"), ahead("encoder-relu"), *(beyond(ahead(name)) for name in others)]

@@ -1,0 +1,70 @@
+"""Section 6 and Appendix A.4: other noise. Variance 4, noise in proportion to the token, and before LayerNorm."""
+
+from jostle.studies.catalogue import register
+from jostle.studies.records import Records
+from jostle.studies.study import Drawing
+from jostle.studies.verdict import Expectation, beyond, is_less
+from jostle_papers.p2403_06925 import text
+from jostle_papers.trained import (
+    Training,
+    TrainingStudy,
+    at_matched_accuracy,
+    by_measurement,
+    final_value,
+    noise,
+)
+
+_NAMES = ("encoder", "encoder-relu", "decoder", "lstm")
+FOUR, FIFTEEN = "variance 4", "variance 15"
+MATCHED = "length of the token times the root of 15"
+BEFORE = "variance 15, before LayerNorm"
+DELETED, REPLACED = "token deleted", "token replaced"
+
+
+@register
+class LanguageVariance(TrainingStudy):
+    """Sensitivity of trained networks to noise of several kinds."""
+
+    name = "2403.06925/language-variance"
+    title = "QQP: other noise"
+    claim = "At variance 4, as at 15, transformers are less sensitive than an LSTM."
+    source = "Appendix A.4"
+    version = 1
+    scales = text.scales(
+        "qqp",
+        _NAMES,
+        over_training=False,
+        final={
+            FOUR: noise(2.0),
+            FIFTEEN: noise(15**0.5),
+            MATCHED: noise(15**0.5, perturbation=f"sphere:radius={15**0.5!r},relative=true"),
+            BEFORE: noise(15**0.5, tokens="embeddings:before"),
+            DELETED: noise(0.0, tokens="words", perturbation="deletion"),
+        },
+    )
+    deviations = (
+        text.MATCHED,
+        text.SMALL_SCALE,
+        *text.DIFFERENCES,
+        "Beyond the paper: noise as long as the token itself times the root of 15, so that the signal-to-noise ratio "
+        "is that of variance 15 for every network; noise before the LayerNorm, which takes its size away; deletion.",
+    )
+
+    def figures(self, records: Records[Training]) -> list[Drawing]:
+        return [by_measurement(records, list(records.settings.final))]
+
+    def expectations(self, records: Records[Training]) -> list[Expectation]:
+        found = {
+            final: [
+                is_less(
+                    f"sensitivity of {name} - sensitivity of lstm, {final}",
+                    final_value(records, name, final),
+                    final_value(records, "lstm", final),
+                )
+                for name in ("encoder", "encoder-relu")
+            ]
+            for final in records.settings.final
+        }
+        claimed = [*found.pop(FOUR), *found.pop(FIFTEEN)]
+        others = [one for pair in found.values() for one in pair]
+        return [*at_matched_accuracy(records, claimed, text.ACCURACY), *map(beyond, others)]

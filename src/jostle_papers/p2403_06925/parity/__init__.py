@@ -1,0 +1,40 @@
+"""Sparse parity: networks that learn the product of a few of many bits, and their sensitivity on the way.
+
+Left of here: grokking, whose ``Trajectory`` holds curves over epochs. Right of here: figures and studies. ``task`` has
+the data, ``transformer`` and ``recurrent`` the networks, ``designs`` how they are trained, and ``steps`` does it;
+``train`` looks at a network along the way; ``measures`` are what is seen, sampled or by enumeration, and ``onsets``
+says what rises when.
+
+Source: paper 1 (2403.06925), appendix A.6, Figure 26.
+"""
+
+from jostle_papers.p2403_06925.parity.designs import DESIGNS, Classifier, Design
+from jostle_papers.p2403_06925.parity.measures import Estimate, Look, Observer, enumerated
+from jostle_papers.p2403_06925.parity.onsets import before_learning, lead, learnt, relative_lead, rise, ways
+from jostle_papers.p2403_06925.parity.recurrent import BitLSTM, BitStateSpace
+from jostle_papers.p2403_06925.parity.task import SparseParity
+from jostle_papers.p2403_06925.parity.training import Course, Plan, train
+from jostle_papers.p2403_06925.parity.transformer import BitTransformer
+
+__all__ = [
+    "DESIGNS",
+    "BitLSTM",
+    "BitStateSpace",
+    "BitTransformer",
+    "Classifier",
+    "Course",
+    "Design",
+    "Estimate",
+    "Look",
+    "Observer",
+    "Plan",
+    "SparseParity",
+    "before_learning",
+    "enumerated",
+    "lead",
+    "learnt",
+    "relative_lead",
+    "rise",
+    "train",
+    "ways",
+]

@@ -1,0 +1,110 @@
+"""Networks that learn a sparse parity, and how each is trained: the settings of paper 1, and three other networks."""
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from jostle.base.errors import UsageError
+from jostle.base.registry import Registry, unknown_name
+from jostle.boolean.networks.mlp import MLP
+from jostle.models.sizes import check_factor, check_positive
+from jostle_papers.p2403_06925.parity.recurrent import BitLSTM, BitStateSpace
+from jostle_papers.p2403_06925.parity.task import SparseParity
+from jostle_papers.p2403_06925.parity.transformer import BitTransformer
+
+
+class Classifier(nn.Module):
+    """A network on bits as a classifier of two classes: (batch, n) to one logit each, (batch, 1)."""
+
+    def __init__(self, network: nn.Module) -> None:
+        super().__init__()
+        self.network = network
+
+    def forward(self, bits: Tensor) -> Tensor:
+        """Bits to logits, (batch, n) of -1 and 1 -> (batch, 1)."""
+        logits: Tensor = self.network(bits)
+        return logits.unsqueeze(1)
+
+
+NETWORKS: dict[str, Callable[..., nn.Module]] = {
+    "transformer": BitTransformer,
+    "mlp": MLP,
+    "lstm": BitLSTM,
+    "state-space": BitStateSpace,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Design:
+    """A network and its training by Adam on a fixed sample, with the logistic loss.
+
+    Arguments:
+        network: one of ``NETWORKS``.
+        sizes: of the network, by name.
+        samples: training examples.
+        batch_size, lr: of Adam.
+        clip: largest norm of a gradient, None for no limit.
+    """
+
+    network: str = "transformer"
+    sizes: Mapping[str, Any] = field(default_factory=dict)
+    samples: int = 50_000
+    batch_size: int = 250
+    lr: float = 1e-3
+    clip: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.network not in NETWORKS:
+            raise unknown_name("network", self.network, NETWORKS)
+        check_positive(samples=self.samples, batch_size=self.batch_size)
+        check_factor(lr=self.lr)
+        if self.batch_size > self.samples:
+            raise UsageError(f"batch_size={self.batch_size} must be at most samples={self.samples}")
+
+    @property
+    def steps(self) -> int:
+        """Steps of an epoch."""
+        return -(-self.samples // self.batch_size)
+
+    def create(self, task: SparseParity, seed: int) -> Classifier:
+        """The untrained network; its weights are a function of design, task and seed."""
+        made = NETWORKS[self.network]
+        known = inspect.signature(made).parameters
+        for size in self.sizes:
+            if size not in known:
+                raise unknown_name(f"{self.network} argument", size, known)
+        with torch.random.fork_rng(devices=[]):
+            torch.default_generator.manual_seed(seed)
+            return Classifier(made(n=task.num_bits, **self.sizes))
+
+    def describe(self) -> dict[str, Any]:
+        """All choices, as JSON values."""
+        return asdict(self) | {"sizes": dict(self.sizes)}
+
+
+DESIGNS: Registry[Design] = Registry("design")
+
+# Paper 1 (2403.06925), appendix A.6: two layers, four heads; the first with three seeds, the others with one.
+DESIGNS.register("transformer-50k")(Design(sizes={"dim": 32}, samples=50_000, batch_size=250, lr=1e-3))
+DESIGNS.register("transformer-10k")(Design(sizes={"dim": 64}, samples=10_000, batch_size=100, lr=1e-3))
+DESIGNS.register("transformer-5k-25")(Design(sizes={"dim": 32}, samples=5000, batch_size=25, lr=1e-4))
+DESIGNS.register("transformer-5k-50")(Design(sizes={"dim": 32}, samples=5000, batch_size=50, lr=1e-4))
+OF_THE_PAPER = ("transformer-50k", "transformer-10k", "transformer-5k-25", "transformer-5k-50")
+
+# Ours: other networks of about as many weights as the transformer of dim 32 (18,600 at 40 bits), trained like it.
+DESIGNS.register("mlp")(Design(network="mlp", sizes={"width": 117}))
+DESIGNS.register("lstm")(Design(network="lstm", sizes={"dim": 32, "hidden": 34}))
+DESIGNS.register("state-space")(Design(network="state-space", sizes={"dim": 34, "state": 4}))
+
+
+def chosen(design: Design | str) -> Design:
+    """The design called so, or the one given."""
+    if isinstance(design, Design):
+        return design
+    if not isinstance(design, str):
+        raise UsageError(f"design={design!r} must be a Design or one of {', '.join(DESIGNS.names())}")
+    return DESIGNS.get(design)

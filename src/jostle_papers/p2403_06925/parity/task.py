@@ -1,0 +1,92 @@
+"""Sparse parity: bits whose label is the product of a few of them."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from jostle.base.errors import UsageError
+from jostle.boolean import functions
+from jostle.boolean.functions.known import KnownFunction
+from jostle.boolean.sampled import uniform_points
+from jostle.data import Dataset
+from jostle.models.sizes import check_positive
+
+# The set of the sparse parities in the released data of Bhattamishra et al. (2211.12316), which paper 1 builds on.
+RELEASED = (2, 9, 23, 36)
+
+
+@dataclass(frozen=True)
+class SparseParity:
+    """x uniform in {-1, 1}^d with the label chi_S(x) = product of x_i over i in S.
+
+    Its sensitivity is p / d, p being the size of S: a flip of a bit in S changes the label of every x, any other flip
+    that of none. Source: paper 1 (2403.06925), appendix A.6, with d = 40 and p = 4.
+
+    Differs: the paper does not name S; this is the one of the data that it builds on.
+
+    >>> SparseParity().sensitivity, SparseParity.spread(20, 3).coordinates
+    (0.1, (3, 10, 16))
+
+    Arguments:
+        num_bits: d.
+        coordinates: S, counted from 0.
+    """
+
+    num_bits: int = 40
+    coordinates: tuple[int, ...] = RELEASED
+
+    def __post_init__(self) -> None:
+        check_positive(num_bits=self.num_bits)
+        object.__setattr__(self, "coordinates", tuple(self.coordinates))
+        assert self.function  # which refuses coordinates that cannot be
+
+    @classmethod
+    def spread(cls, num_bits: int, degree: int) -> "SparseParity":
+        """The product of ``degree`` bits, each in the middle of an equal stretch of the ``num_bits``."""
+        check_positive(num_bits=num_bits, degree=degree)
+        if degree > num_bits:
+            raise UsageError(f"degree={degree} must be at most num_bits={num_bits}")
+        return cls(num_bits, tuple((2 * part + 1) * num_bits // (2 * degree) for part in range(degree)))
+
+    @property
+    def degree(self) -> int:
+        """p, the size of S."""
+        return len(self.coordinates)
+
+    @property
+    def sensitivity(self) -> float:
+        """p / d."""
+        return self.degree / self.num_bits
+
+    @cached_property
+    def function(self) -> KnownFunction:
+        """The label as a function of ``jostle.boolean``, with its exact values."""
+        return functions.sparse_parity(self.num_bits, coordinates=list(self.coordinates))
+
+    def monomial(self, points: Tensor) -> Tensor:
+        """chi_S at each row, (count, d) of -1 and 1 -> (count,) of -1 and 1."""
+        return points[:, list(self.coordinates)].prod(dim=1)
+
+    def sample(self, count: int, *, seed: int, split: str = "train") -> Dataset:
+        """Independent uniform points with their labels: 1 where the product is 1, otherwise 0.
+
+        Arguments:
+            count: how many.
+            seed: of the points; a larger sample begins with a smaller one.
+            split: samples of different splits are independent under one seed.
+        """
+        check_positive(count=count)
+        points = torch.from_numpy(uniform_points(self.num_bits, count, seed, f"parity/{split}"))
+        labels = (self.monomial(points) > 0).long()
+        inputs = points.to(torch.get_default_dtype())
+        return Dataset(self.describe(), inputs, labels, classes=2, split=split)
+
+    def describe(self) -> str:
+        """Its name in records.
+
+        >>> SparseParity(10, (0, 4)).describe()
+        'sparse-parity:num_bits=10,coordinates=0/4'
+        """
+        return f"sparse-parity:num_bits={self.num_bits},coordinates={'/'.join(map(str, self.coordinates))}"

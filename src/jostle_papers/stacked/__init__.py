@@ -1,0 +1,1 @@
+"""Many networks of one kind, trained at once from one tensor of weights."""

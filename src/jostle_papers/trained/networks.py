@@ -1,0 +1,112 @@
+"""Where trained networks are kept, so that studies which need the same one train it once.
+
+    <out>/networks/<model>-<hash>/recipe.json           all that decides the weights
+                                  training.safetensors  the checkpoint, at the end the trained network
+                                  measured-<hash>.jsonl what was measured on the way and at the end, by which code
+
+The hash is of everything that decides the weights, the code of models, training and data included; so a network is
+never taken for another, and a record does not depend on whether its network was there already. Numbers of an older
+estimator are likewise left alone and measured again. Without a kept network a study trains it. Deleting the folder,
+while nothing runs, costs time and nothing else.
+"""
+
+import ast
+import contextlib
+import functools
+import hashlib
+import importlib.util
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from jostle.base.errors import FailureError
+from jostle.base.files import write_text
+from jostle.data import Dataset
+from jostle.training.recipe import checksum
+from jostle_papers.trained.settings import Network, Training
+
+# Packages whose code decides the weights, those that do so for networks trained for low sensitivity, and those that
+# decide the numbers measured of a network.
+_DECIDING = ("jostle.models", "jostle.training", "jostle.data")
+_LOWERING = ("jostle.lowering", "jostle.perturbations", "jostle.tokens")
+_MEASURING = (
+    "jostle.estimates",
+    "jostle.sampling",
+    "jostle.perturbations",
+    "jostle.responses",
+    "jostle.tokens",
+    "jostle.intervals",
+    "jostle.base.randomness",
+    "jostle.corruptions",
+)
+
+
+def recipe(chosen: Network, settings: Training, images: Dataset, seed: int, device: str) -> dict[str, Any]:
+    """All that decides the weights of a trained network, as a file holds it."""
+    fields = ("dataset", "relabel", "limit", "batch_size", "target_accuracy")
+    training = {name: getattr(settings, name) for name in fields}
+    epochs = chosen["max_epochs"] or settings.max_epochs
+    made = {"network": {**chosen, "max_epochs": epochs}, **training, "seed": seed}
+    code = _DECIDING + (_LOWERING if {"penalty", "augment"} & set(chosen) else ())
+    place = {"images": checksum(images), "device": device, "torch": torch.__version__, "code": _code(code)}
+    return dict(json.loads(json.dumps(made | place)))
+
+
+@contextlib.contextmanager
+def kept(folder: Path, made: dict[str, Any]) -> Iterator[Path]:
+    """The folder of the network of this recipe, held for the caller: another process that wants it waits."""
+    digest = hashlib.sha256(json.dumps(made, sort_keys=True).encode()).hexdigest()[:12]
+    place = folder / f"{made['network']['model']}-{digest}"
+    place.mkdir(parents=True, exist_ok=True)
+    with (place / ".lock").open("w") as lock:
+        try:
+            import fcntl
+
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        except ImportError:  # not on Windows; there two processes may train the same network at once
+            pass
+        else:
+            for part in place.glob(".*.part"):  # what a kill left of a checkpoint; nobody else is here
+                part.unlink(missing_ok=True)
+        if not (place / "recipe.json").exists():
+            write_text(place / "recipe.json", json.dumps(made, indent=1) + "\n")
+        yield place
+
+
+def measurements(place: Path) -> Path:
+    """The file of what the present code measured of the network in ``place``."""
+    return place / f"measured-{_code(_MEASURING)}.jsonl"
+
+
+@functools.cache
+def _code(packages: tuple[str, ...]) -> str:
+    """A hash of what the code of packages and modules does; docstrings, comments and layout do not count.
+
+    Raises:
+        FailureError: if there is no package or module of such a name, since its code would be left out silently.
+    """
+    digest = hashlib.sha256()
+    for package in packages:
+        spec = importlib.util.find_spec(package)
+        if spec is None or spec.origin is None:
+            raise FailureError(f"the code of {package} decides trained networks, but there is no such module")
+        folder = Path(spec.origin).parent
+        paths = sorted(folder.rglob("*.py")) if spec.submodule_search_locations else [Path(spec.origin)]
+        for path in paths:
+            digest.update(f"{package}/{path.relative_to(folder).as_posix()}\0".encode())
+            digest.update(_statements(path.read_text(encoding="utf-8")).encode() + b"\0")
+    return digest.hexdigest()[:12]
+
+
+def _statements(source: str) -> str:
+    """Source code as its syntax tree without docstrings."""
+    tree = ast.parse(source)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and ast.get_docstring(
+            node, clean=False
+        ):
+            node.body = node.body[1:]
+    return ast.dump(tree)

@@ -1,0 +1,122 @@
+"""Designs and plans: what they refuse, in whose words, and the learning rates of a plan against a slow twin."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from jostle.base.errors import UsageError
+from jostle.models.bit_encoder import BitEncoder
+from jostle_papers.p2402_09963.hardness import Design, Plan
+from jostle_papers.p2402_09963.hardness.architectures import names
+from jostle_papers.p2402_09963.hardness.designs import as_seed
+
+
+def slow_rate(plan, steps, fitted):
+    """By cases: over, not fitted, settling, settled."""
+    if steps >= plan.steps:
+        return 0.0
+    if fitted < 0:
+        return plan.lr
+    left = plan.settle - (steps - fitted)
+    return plan.lr * left / plan.settle if left > 0 else 0.0
+
+
+@pytest.mark.parametrize("settle", [1, 4, 30])
+def test_rates_are_those_of_a_slow_twin(settle):
+    plan = Plan(lr=0.3, steps=12, settle=settle)
+    for steps in range(15):
+        fitted = torch.arange(-1, steps + 1)
+        expected = [slow_rate(plan, steps, int(step)) for step in fitted]
+        found = plan.rates(steps, fitted).tolist()
+        assert found == pytest.approx(expected, rel=1e-12, abs=0)  # and 0 where training is over, exactly
+        assert found[-1] == (0.3 if steps < 12 else 0)  # just fitted
+
+
+@pytest.mark.parametrize(
+    ("choices", "message"),
+    [
+        ({"weight_decay": "a"}, "weight_decay must be a finite number of at least 0, got 'a'"),
+        ({"weight_decay": -0.1}, "weight_decay must be a finite number of at least 0, got -0.1"),
+        ({"weight_decay": math.nan}, "weight_decay must be a finite number of at least 0, got nan"),
+        ({"weight_decay": math.inf}, "weight_decay must be a finite number of at least 0, got inf"),
+        ({"weight_decay": True}, "weight_decay must be a finite number of at least 0, got True"),
+        ({"fit_loss": None}, "fit_loss must be a finite number of at least 0, got None"),
+        ({"fit_loss": math.nan}, "fit_loss must be a finite number of at least 0, got nan"),
+        ({"curriculum": 4}, "curriculum=4 must be growing lengths"),
+        ({"curriculum": None}, "curriculum=None must be growing lengths"),
+        ({"curriculum": ("a",)}, r"curriculum=\('a',\) must be growing lengths"),
+        ({"curriculum": (2.5,)}, r"curriculum=\(2.5,\) must be growing lengths"),
+        ({"curriculum": (True, 2)}, r"curriculum=\(True, 2\) must be growing lengths"),
+        ({"curriculum": ([1], [2])}, r"curriculum=\(\[1\], \[2\]\) must be growing lengths"),
+        ({"curriculum": (0, 2)}, r"curriculum=\(0, 2\) must be growing lengths"),
+        ({"curriculum": (4, 3)}, r"curriculum=\(4, 3\) must be growing lengths"),
+    ],
+)
+def test_a_plan_says_what_it_cannot_use(choices, message):
+    with pytest.raises(UsageError, match=message):
+        Plan(**choices)
+
+
+@pytest.mark.parametrize("curriculum", [(), (4, 6), [4, 6], range(2, 5)])
+def test_a_plan_takes_lengths_in_any_row(curriculum):
+    described = Plan(curriculum=curriculum, weight_decay=0, fit_loss=0).describe()
+    assert json.loads(json.dumps(described))["curriculum"] == list(curriculum)
+
+
+@pytest.mark.parametrize(
+    ("choices", "message"),
+    [
+        ({"architecture": 3}, "unknown architecture '3'; known: lstm, mlp"),
+        ({"architecture": ["mlp"]}, "unknown architecture"),
+        ({"architecture": "lstn"}, "did you mean lstm"),
+        ({"dim": "a"}, "dim must be a whole number of at least 1, got 'a'"),
+    ],
+)
+def test_a_design_says_what_it_cannot_use(choices, message):
+    with pytest.raises(UsageError, match=message):
+        Design(**choices)
+
+
+@pytest.mark.parametrize("architecture", ["transformer", "transformer-without-norm"])
+@pytest.mark.parametrize("sizes", [{"dim": 7}, {"dim": 6, "heads": 4}, {"dim": 9, "heads": 3}])
+def test_sizes_that_the_class_refuses_are_refused_in_its_words(architecture, sizes):
+    with pytest.raises(UsageError) as theirs:
+        BitEncoder(**sizes)
+    with pytest.raises(UsageError) as ours:
+        Design(architecture=architecture, **sizes)
+    assert str(ours.value) == str(theirs.value)
+
+
+@pytest.mark.parametrize("architecture", names())
+def test_a_design_that_is_taken_can_be_made(architecture):
+    """Of all small sizes; those that are refused are refused by ``Design``."""
+    taken = 0
+    for dim in (1, 2, 3, 6):
+        for heads in (1, 2, 3, 4):
+            try:
+                design = Design(dim=dim, heads=heads, architecture=architecture)
+            except UsageError:
+                continue
+            taken += 1
+            assert design.create(2, 0)(torch.ones(3, 2)).shape == (3,)
+    assert taken == (5 if architecture.startswith("transformer") else 16)
+
+
+def test_a_seed_may_be_one_of_numpy():
+    assert as_seed(np.int64(3)) == as_seed(3) == 3
+    assert type(as_seed(np.uint8(3))) is int
+    assert as_seed(2**64 - 1) == 2**64 - 1
+    first, second = (Design(dim=4).create(3, seed).readout.weight for seed in (np.int64(3), 3))
+    assert torch.equal(first, second)
+
+
+@pytest.mark.parametrize("seed", ["a", -1, 2**64, 2**70, 0.0, True, None])
+def test_other_seeds_are_one_clear_line(seed):
+    before = torch.random.get_rng_state()
+    with pytest.raises(UsageError, match=f"seed={seed!r} must be "):
+        Design(dim=4).create(3, seed)
+    assert torch.equal(torch.random.get_rng_state(), before)
+    assert torch.get_default_dtype() == torch.float64

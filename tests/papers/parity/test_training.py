@@ -1,0 +1,153 @@
+import dataclasses
+import itertools
+import json
+
+import pytest
+import torch
+from torch.nn import functional
+
+from jostle.base.errors import FailureError, UsageError
+from jostle.training.randomness import order
+from jostle_papers.p2403_06925.parity import DESIGNS, Course, Design, Plan, SparseParity, enumerated, learnt, train
+from jostle_papers.p2403_06925.parity.steps import Trainer
+
+TASK = SparseParity(8, (1, 5))
+TINY = Design(sizes={"dim": 8, "heads": 2, "mlp_dim": 12}, samples=70, batch_size=20, lr=0.01)
+PLAN = Plan(steps=30, every=4, further=None, tests=40, points=10, checkpoint_every=3)
+
+
+class Stop(BaseException):
+    pass
+
+
+def test_it_is_a_plain_loop():
+    course = train(TASK, TINY, PLAN, seed=3)
+    network = TINY.create(TASK, 3)
+    data = TASK.sample(70, seed=3)
+    optimizer = torch.optim.Adam(network.parameters(), lr=0.01)
+    batches = [part for epoch in range(1, 9) for part in torch.split(order(70, 3, epoch), 20)][:30]
+    assert len(batches[3]) == 10  # the last of an epoch
+    for rows in batches:
+        optimizer.zero_grad()
+        targets = data.labels[rows].double()
+        functional.binary_cross_entropy_with_logits(network(data.inputs[rows])[:, 0], targets).backward()
+        optimizer.step()
+    for mine, theirs in zip(course.network.parameters(), network.parameters(), strict=True):
+        assert torch.allclose(mine, theirs, rtol=0, atol=1e-9)
+    seen = course.trajectory
+    assert seen.epochs == (0, 4, 8, 12, 16, 20, 24, 28, 30)
+    right = (network(data.inputs[:40])[:, 0] > 0) == (data.labels[:40] > 0)
+    assert seen.curve("train_accuracy")[-1] == float(right.double().mean())
+
+
+@pytest.mark.parametrize("clip", [None, 0.001])
+def test_gradients_are_cut_to_the_norm_that_is_asked_for(clip):
+    moved = train(TASK, dataclasses.replace(TINY, clip=clip), dataclasses.replace(PLAN, steps=2), seed=0).network
+    plain = train(TASK, TINY, dataclasses.replace(PLAN, steps=2), seed=0).network
+    same = all(torch.equal(a, b) for a, b in zip(moved.parameters(), plain.parameters(), strict=True))
+    assert same == (clip is None)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("stop_at", [1, 13, 29])
+def test_a_run_that_was_stopped_ends_with_the_same_course(stop_at, dtype, tmp_path, monkeypatch):
+    torch.set_default_dtype(dtype)
+    whole = train(TASK, TINY, PLAN, seed=1, folder=tmp_path / "whole")
+    step, done = Trainer._step, []
+
+    def stopping(self, rows):
+        if len(done) == stop_at:
+            raise Stop
+        done.append(1)
+        step(self, rows)
+
+    monkeypatch.setattr(Trainer, "_step", stopping)
+    with pytest.raises(Stop):
+        train(TASK, TINY, PLAN, seed=1, folder=tmp_path / "stopped")
+    monkeypatch.undo()
+    again = train(TASK, TINY, PLAN, seed=1, folder=tmp_path / "stopped")
+    assert again.to_dict() == whole.to_dict()
+    for mine, theirs in zip(again.network.parameters(), whole.network.parameters(), strict=True):
+        assert torch.equal(mine, theirs)
+
+
+@pytest.mark.parametrize("name", ["mlp", "lstm", "state-space"])
+def test_other_networks_go_on_too(name, tmp_path):
+    design = dataclasses.replace(DESIGNS.get(name), samples=70, batch_size=20)
+    plan = dataclasses.replace(PLAN, steps=10, checkpoint_every=1)
+    whole = train(TASK, design, plan, seed=1, folder=tmp_path / name)
+    (tmp_path / name / "looks.jsonl").rename(tmp_path / "kept")
+    (tmp_path / name / "looks.jsonl").write_bytes((tmp_path / "kept").read_bytes())
+    assert train(TASK, design, plan, seed=1, folder=tmp_path / name).to_dict() == whole.to_dict()
+
+
+def test_training_ends_after_it_has_learnt():
+    design = Design(network="mlp", sizes={"width": 64}, samples=2000, batch_size=50, lr=0.01)
+    task = SparseParity(6, (1, 4))
+    plan = Plan(steps=3000, every=10, further=0.5, tests=300, points=20)
+    course = train(task, design, plan, seed=0)
+    when, seen = learnt(course.trajectory), course.trajectory
+    assert when is not None
+    assert seen.epochs[-1] == when + when // 2 < 3000
+    assert enumerated(course.network, task)["sensitivity"] == pytest.approx(1 / 3, abs=0.02)
+    last = course.last["estimates"]["sensitivity"]
+    assert last["low"] <= enumerated(course.network, task)["sensitivity"] <= last["high"]
+    assert sum(course.last["flips"]) == 200  # ten times as many points
+    until = train(task, design, dataclasses.replace(plan, further=None, steps=when + 50), seed=0).trajectory
+    assert until.epochs[-1] == when + 50
+    both = [step for step in seen.epochs if step <= when]
+    assert [until.at("sensitivity", step) for step in both] == [seen.at("sensitivity", step) for step in both]
+
+
+def test_a_course_survives_json():
+    course = train(TASK, TINY, dataclasses.replace(PLAN, steps=4), seed=0)
+    assert Course.from_dict(json.loads(json.dumps(course.to_dict()))) == course
+    assert course.epoch == 4
+    assert course.parameters == sum(weight.numel() for weight in course.network.parameters())
+
+
+def test_progress_is_told():
+    states = []
+    train(TASK, TINY, PLAN, seed=0, progress=states.append)
+    assert [state.passes for state in states] == [4, 8, 12, 16, 20, 24, 28, 30]
+    assert states[-1].share == 1.0
+
+
+def test_looks_are_two_percent_apart_in_the_long_run():
+    plan, steps = Plan(steps=20_000), [0]
+    while steps[-1] < 20_000:
+        steps.append(plan.next_look(steps[-1]))
+    assert steps[-1] == 20_000
+    gaps = [(later - step) / max(step, 100) for step, later in itertools.pairwise(steps)]
+    assert max(gaps) <= 0.02
+    assert len(steps) < 350
+
+
+def test_divergence_is_one_clear_line():
+    with pytest.raises(FailureError, match="training diverged before step 4; a smaller lr"):
+        train(TASK, dataclasses.replace(TINY, lr=1e300), PLAN, seed=0)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: train("parity", TINY, PLAN, seed=0), "task='parity' must be a SparseParity"),
+        (lambda: train(TASK, "transformer-50", PLAN, seed=0), "did you mean transformer-50k"),
+        (lambda: train(TASK, 3, PLAN, seed=0), "design=3 must be a Design or one of"),
+        (lambda: train(TASK, TINY, PLAN, seed=-1), "seed=-1 must be a whole number of at least 0"),
+        (lambda: train(TASK, TINY, PLAN, seed=0, device="cuda:77"), "device='cuda:77' cannot be used"),
+        (lambda: Plan(steps=0), "steps must be a whole number"),
+        (lambda: Plan(steps=5, further=-1), "further=-1 must be at least 0"),
+    ],
+)
+def test_wrong_use_is_one_clear_line(call, message):
+    with pytest.raises(UsageError, match=message):
+        call()
+
+
+def test_a_folder_of_another_run_is_refused(tmp_path):
+    train(TASK, TINY, PLAN, seed=0, folder=tmp_path)
+    with pytest.raises(UsageError, match=r"is from another run: seed was 0, is 1"):
+        train(TASK, TINY, PLAN, seed=1, folder=tmp_path)
+    with pytest.raises(UsageError, match=r"points was 10, is 12"):
+        train(TASK, TINY, dataclasses.replace(PLAN, points=12), seed=0, folder=tmp_path)

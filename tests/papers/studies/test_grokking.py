@@ -1,0 +1,142 @@
+"""What the grokking study asks of its records, on curves with known phases; and that a killed cell goes on."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+import torch
+
+from jostle import studies
+from jostle.base.errors import UsageError
+from jostle.studies import Context, Records, Verdict, decide
+from jostle.studies.study import Cell
+from jostle_papers.p2403_06925.grokking import Trajectory
+from jostle_papers.p2403_06925.grokking.study import PRINTED, Choices
+from tests.studies.stopping import stopped_and_resumed
+
+NAME = "2403.06925/grokking"
+EPOCHS = np.array([0, 1, *range(100, 15_001, 100)])
+
+
+@pytest.fixture(autouse=True)
+def float32():
+    """As the runner has it."""
+    torch.set_default_dtype(torch.float32)
+    yield
+    torch.set_default_dtype(torch.float64)
+
+
+def network(seed, began, sensitivity=None):
+    """Three phases as in the paper's figure, with the onset at ``began`` and a turn 6,000 epochs before."""
+    phases = np.interp(EPOCHS, [0, 1, 500, began - 6000, began, 15_000], [0.102, 0.102, 0.031, 0.086, 0.03, 0.01])
+    small = 1e-4 * np.cos(0.7 * EPOCHS + seed) + 1e-4 * seed % 7e-4
+    generalised = np.where(began <= EPOCHS, 1.0, 0.0)
+    curves = {
+        "train_accuracy": np.minimum(1, EPOCHS / 300),
+        "test_accuracy": 0.3 + 0.7 * generalised,
+        "unmirrored_accuracy": generalised,
+        "train_loss": np.exp(-EPOCHS / 2000),
+        "test_loss": np.exp(-EPOCHS / 2000),
+        "joint_sensitivity": (phases if sensitivity is None else sensitivity) + small,
+        "sensitivity": phases / 2 + small,
+        "weight_norm": np.interp(EPOCHS, [0, began - 1000 - 10 * seed, 15_000], [120, 50, 49]),
+        "restricted_loss": np.exp(-np.interp(EPOCHS, [0, began - 2000 - 10 * seed, 15_000], [0, 0.1, 5])),
+        "excluded_loss": np.exp(np.interp(EPOCHS, [0, began - 3000 - 10 * seed, 15_000], [0, 0.1, 5])),
+    }
+    return Trajectory(seed, tuple(map(int, EPOCHS)), {key: tuple(map(float, each)) for key, each in curves.items()})
+
+
+def records_of(networks, **changed):
+    cell = Cell.of(design="released", seed=0)
+    record = {"trials": 3830, "networks": [each.to_dict() for each in networks]}
+    return Records([cell], {cell.key: record}, Choices(seeds=1, networks=len(networks), **changed), "small")
+
+
+def findings(networks, **changed):
+    asked = studies.get(NAME).expectations(records_of(networks, **changed))
+    return {finding.statement: finding for finding in decide(asked, scale="small")}
+
+
+def drawn(networks):
+    return [drawing.stem for drawing in studies.get(NAME).figures(records_of(networks))]
+
+
+ONSETS = (9200, 10_100, 11_000, 12_200, 12_800, 13_500)
+
+
+def test_the_papers_phases_agree_and_leads_are_found():
+    found = findings([network(42 + i, began) for i, began in enumerate(ONSETS)])
+    said = [finding for finding in found.values() if not finding.is_beyond]
+    assert len(said) == 4
+    assert {finding.verdict for finding in said} == {Verdict.AGREES}
+    lead = found["epochs from the turn of joint sensitivity to the onset (released)"]
+    assert lead.value == pytest.approx(6000, abs=150)
+    later = found["lead of weight norm - lead of joint sensitivity, epochs (released)"]
+    assert later.verdict == Verdict.AGREES
+    assert later.value == pytest.approx(1450 - 6000, abs=150)
+    related = found["rank correlation of the turn of joint sensitivity with the onset (released)"]
+    assert related.value == pytest.approx(1.0)
+    assert found["every network generalises within the epochs (released)"].verdict == Verdict.AGREES
+    for epoch in PRINTED:
+        assert found[f"joint sensitivity of seed 42 after epoch {epoch}"].verdict == Verdict.AGREES
+
+
+def test_a_sensitivity_that_only_rises_disagrees():
+    rising = [network(42 + i, began, sensitivity=EPOCHS / 15_000) for i, began in enumerate(ONSETS)]
+    found = findings(rising)
+    said = {finding.statement: finding.verdict for finding in found.values() if not finding.is_beyond}
+    assert list(said.values()) == [Verdict.DISAGREES, Verdict.AGREES, Verdict.DISAGREES, Verdict.DISAGREES]
+
+
+def test_networks_that_do_not_generalise_decide_nothing_about_it():
+    found = findings([network(42 + i, 10**6) for i in range(3)])
+    said = [finding for finding in found.values() if not finding.is_beyond]
+    assert [finding.verdict for finding in said[2:]] == [Verdict.UNDECIDED] * 2
+    assert found["every network generalises within the epochs (released)"].verdict == Verdict.DISAGREES
+    assert found["epochs from the turn of joint sensitivity to the onset (released)"].verdict == Verdict.UNDECIDED
+
+
+def test_printed_numbers_are_only_compared_with_the_same_network():
+    networks = [network(42 + i, began) for i, began in enumerate(ONSETS)]
+    for changed in ({"task": "addition:modulus=97"}, {"std": 0.2}, {"sizes": {"dim": 64}}):
+        assert not any("seed 42" in statement for statement in findings(networks, **changed))
+    assert not any("seed 42" in statement for statement in findings(networks[1:]))
+
+
+def test_figures_with_and_without_an_onset():
+    always = ["sensitivity-released", "accuracy-released", "loss-released"]
+    assert drawn([network(42 + i, began) for i, began in enumerate(ONSETS[:2])]) == [*always, "lead-times-released"]
+    assert drawn([network(42, 10**6)]) == always
+
+
+@pytest.mark.parametrize("bounds", [(500,), (3000, 500), (500, 20_000)])
+def test_bounds_must_be_two_epochs_of_training(bounds):
+    with pytest.raises(UsageError, match=r"bounds=.* must be two epochs between 1 and epochs=15000"):
+        Choices(bounds=bounds)
+
+
+def test_cells_share_no_seeds(tmp_path):
+    study = studies.get(NAME)
+    settings = dataclasses.replace(study.scales["smoke"], epochs=5, every=5, bounds=(2, 4))
+    seeds = []
+    for cell in study.cells(settings, range(2)):
+        folder = tmp_path / cell.key.replace("/", "-")
+        record = study.measure(cell, settings, Context(folder, lambda state: None))
+        seeds += [each["seed"] for each in record["networks"]]
+        assert record["trials"] == int(0.3 * 121)
+    assert seeds == [42, 43, 44, 45, 46, 47]
+
+
+def test_a_cell_that_was_stopped_ends_with_the_same_record(tmp_path, monkeypatch):
+    study = studies.get(NAME)
+    settings, cell = (
+        dataclasses.replace(study.scales["smoke"], epochs=20, bounds=(5, 10)),
+        Cell.of(design="released", seed=0),
+    )
+    shares = []
+    whole = study.measure(cell, settings, Context(tmp_path / "whole", lambda state: shares.append(state.share)))
+    assert shares == sorted(shares)
+    assert shares[-1] == pytest.approx(1.0)
+
+    again, _ = stopped_and_resumed(study, cell, settings, tmp_path / "stopped", at=13)
+    assert again == whole

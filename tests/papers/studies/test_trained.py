@@ -1,0 +1,209 @@
+"""Training a network in a cell: what is recorded, and that a killed cell goes on where it was."""
+
+import dataclasses
+
+import pytest
+import torch
+
+from jostle import data, measure, models, studies
+from jostle.base.store import Store
+from jostle.studies import Context, Verdict, is_below, over_seeds
+from jostle.studies.study import Cell
+from jostle_papers import trained
+from jostle_papers.trained import course as following
+from jostle_papers.trained import networks, questions
+
+
+@pytest.fixture(autouse=True)
+def float32():
+    """As the runner has it."""
+    torch.set_default_dtype(torch.float32)
+    yield
+    torch.set_default_dtype(torch.float64)
+
+
+@pytest.fixture
+def study():
+    return studies.get("2403.06925/figure-18")
+
+
+def context(folder):
+    folder.mkdir(exist_ok=True)
+    return Context(folder=folder, report=lambda state: None)
+
+
+CELL = Cell.of(network="mlp-leaky-relu", seed=3)
+
+
+def test_a_record_follows_training_to_its_end(study, tmp_path):
+    settings = study.scales["smoke"]
+    record = study.measure(CELL, settings, context(tmp_path / "cell"))
+    assert [epoch["epoch"] for epoch in record["epochs"]] == list(range(settings.max_epochs + 1))
+    last = record["epochs"][-1]
+    assert record["sensitivity"] == last["sensitivity"]["value"]
+    assert record["low"] <= record["sensitivity"] <= record["high"]
+    assert record["train_accuracy"] == last["accuracy"]
+    assert last["sensitivity"]["passes"] > record["epochs"][0]["sensitivity"]["passes"]
+
+
+def test_a_cell_that_was_stopped_ends_with_the_same_record(study, tmp_path, monkeypatch):
+    settings = study.scales["smoke"]
+    whole = study.measure(CELL, settings, context(tmp_path / "whole"))
+
+    class Stop(BaseException):
+        pass
+
+    for stop_before in range(settings.max_epochs + 1):
+        folder, appended = tmp_path / f"stopped-{stop_before}", []
+        append = Store.append
+
+        def stopping(self, key, record, append=append, appended=appended, stop_before=stop_before):
+            if len(appended) == stop_before:
+                raise Stop
+            appended.append(key)
+            append(self, key, record)
+
+        monkeypatch.setattr(Store, "append", stopping)
+        with pytest.raises(Stop):
+            study.measure(CELL, settings, context(folder))
+        monkeypatch.setattr(Store, "append", append)
+        assert study.measure(CELL, settings, context(folder)) == whole
+
+
+def test_networks_of_one_seed_see_the_same_images_and_noise(study, tmp_path, monkeypatch):
+    seen = []
+
+    def watched(model, images, **given):
+        seen.append((images.sum().item(), given["perturbation"].describe(), given["plan"], given["seed"]))
+        return measure(model, images, **given)
+
+    monkeypatch.setattr(questions, "measure", watched)
+    settings = study.scales["smoke"]
+    for name in settings.networks:
+        study.measure(Cell.of(network=name, seed=7), settings, context(tmp_path / name))
+    half = len(seen) // 2
+    assert seen[:half] == seen[half:]
+    assert {seed for *_, seed in seen} == {7}
+
+
+@pytest.mark.filterwarnings("ignore:model gives one output")
+def test_further_measurements_of_the_trained_network(tmp_path):
+    study = studies.get("2403.06925/figure-13")
+    settings = study.scales["smoke"]
+    record = study.measure(Cell.of(network="mlp", seed=0), settings, context(tmp_path / "cell"))
+    assert set(record["final"]) == set(settings.final)
+    values = [final["value"] for final in record["final"].values()]
+    assert values == sorted(values)  # more noise, more flips
+
+
+def epochs_of(*points):
+    """Epochs of (accuracy, sensitivity), the latter None where it was not measured."""
+    found = [{"epoch": number, "loss": 1.0, "accuracy": accuracy} for number, (accuracy, _) in enumerate(points)]
+    for epoch, (_, sensitivity) in zip(found, points, strict=True):
+        if sensitivity is not None:
+            epoch["sensitivity"] = {"value": sensitivity}
+    return found
+
+
+def test_sensitivity_where_an_accuracy_was_first_reached():
+    cells = [Cell.of(network="a", seed=seed) for seed in range(3)]
+    runs = [
+        epochs_of((0.5, 0.1), (0.96, 0.2), (0.97, 0.3)),
+        epochs_of((0.5, 0.1), (0.96, None), (0.97, 0.3)),  # the first that was measured
+        epochs_of((0.5, 0.1), (0.6, 0.2)),  # never
+    ]
+    records = {cell.key: {"epochs": run} for cell, run in zip(cells, runs, strict=True)}
+    found = trained.at_accuracy(studies.Records(cells, records, trained.Training(), "small"), "a", 0.95)
+    assert found == {0: 0.2, 1: 0.3}
+    assert trained.in_common({0: 1.0, 2: 3.0}, found) == ({0: 1.0}, {0: 0.2})
+
+
+def test_milestones_are_measured_at_the_first_epoch_that_reaches_them(study, tmp_path, monkeypatch):
+    monkeypatch.setattr(following, "MEASURED_AFTER", frozenset())
+    settings = dataclasses.replace(study.scales["smoke"], max_epochs=5, milestones=(0.15, 0.25))
+    *before, last = study.measure(CELL, settings, context(tmp_path / "cell"))["epochs"]
+    assert "sensitivity" in last
+    accuracies = [epoch["accuracy"] for epoch in before]
+    first = {next(i for i, reached in enumerate(accuracies) if reached >= m) for m in settings.milestones}
+    assert {epoch["epoch"] for epoch in before if "sensitivity" in epoch} == first
+    assert len(first) < len(before)  # or the test has shown nothing
+
+
+def test_a_kept_network_serves_another_study_without_training(tmp_path, monkeypatch):
+    out = tmp_path / "runs"
+    first = studies.run("2403.06925/figure-4", out=out, progress=False)
+    monkeypatch.setattr(torch.optim.SGD, "step", None)  # so that a step of training fails
+    second = studies.run("2403.06925/figure-17", out=out, progress=False)
+    for name in ("vit-small", "resnet-18"):
+        before, after = (result.records.one(network=name, seed=0) for result in (first, second))
+        assert after["train_accuracy"] == before["train_accuracy"]
+        assert after["sensitivity"] == before["sensitivity"]
+    monkeypatch.setattr(networks, "_MEASURING", ("jostle.estimates",))  # as if the estimator's code were another
+    with pytest.raises(studies.CellsFailedError):
+        studies.run("2403.06925/figure-4", out=out, progress=False, fresh=True)
+
+
+def test_a_network_depends_on_data_penalty_and_code(study, monkeypatch):
+    settings = study.scales["smoke"]
+    chosen, images = settings.networks["mlp-leaky-relu"], data.load("mnist-5000", "train", 20)
+    standard = networks.recipe(chosen, settings, images, 0, "cpu")
+    assert networks.recipe(chosen, settings, images, 0, "cpu") == standard
+    others = [
+        networks.recipe(chosen, settings, data.load("mnist-5000", "train", 21), 0, "cpu"),
+        networks.recipe(trained.penalised(chosen, 0.25), settings, images, 0, "cpu"),
+        networks.recipe(trained.augmented(chosen, 0.1), settings, images, 0, "cpu"),
+        networks.recipe(chosen, settings, images, 1, "cpu"),
+        networks.recipe(chosen, dataclasses.replace(settings, max_epochs=9), images, 0, "cpu"),
+    ]
+    monkeypatch.setattr(networks, "_DECIDING", ("jostle.models",))
+    others.append(networks.recipe(chosen, settings, images, 0, "cpu"))
+    assert standard not in others
+    assert len({str(other) for other in others}) == len(others)
+
+
+def test_a_penalty_and_an_augmentation_change_the_training(study, tmp_path):
+    settings = study.scales["smoke"]
+    plain = settings.networks["mlp-leaky-relu"]
+    made = {"plain": plain, "penalty": trained.penalised(plain, 0.5), "noise": trained.augmented(plain, 0.5)}
+    losses = {
+        name: trained.follow(chosen, settings, 0, context(tmp_path / name))["epochs"][-1]["loss"]
+        for name, chosen in made.items()
+    }
+    assert len(set(losses.values())) == 3
+
+
+def test_frozen_modules_keep_the_weights_they_were_drawn_with(study, tmp_path):
+    settings, kept = study.scales["smoke"], {}
+    chosen = settings.networks["mlp-leaky-relu"]
+
+    def keep(model, seen, unseen):
+        kept.update({name: parameter.detach().clone() for name, parameter in model.named_parameters()})
+        return {}
+
+    trained.follow(trained.partly_trained(chosen, "layers.0"), settings, 3, context(tmp_path / "cell"), keep)
+    drawn = dict(models.create(chosen["model"], seed=3, **chosen["sizes"]).named_parameters())
+    same = {name for name, parameter in drawn.items() if torch.equal(parameter, kept[name])}
+    assert same == {name for name in drawn if name.startswith("layers.0.")}
+
+
+def test_claims_about_networks_that_did_not_get_there_are_undecided():
+    cells = [Cell.of(network="a", seed=seed) for seed in range(3)]
+    claim = is_below("s", over_seeds([1.0, 2.0, 3.0]), 90.0)
+    for last, expected in ((0.995, Verdict.AGREES), (0.98, Verdict.UNDECIDED)):
+        accuracies = (1.0, 0.99, last)
+        found = {cell.key: {"train_accuracy": value} for cell, value in zip(cells, accuracies, strict=True)}
+        records = studies.Records(cells, found, trained.Training(), "small")
+        claimed, reached = studies.decide(trained.at_matched_accuracy(records, [claim]), scale="small")
+        assert claimed.verdict == expected
+        assert (reached.verdict == Verdict.AGREES) == (expected == Verdict.AGREES)
+    assert claimed.reason == "a/seed=2 did not reach 99% training accuracy"
+
+
+def test_seeds_from_which_a_network_did_not_learn_are_left_out():
+    cells = [Cell.of(network=name, seed=seed) for seed in range(3) for name in "ab"]
+    found = {cell.key: {"train_accuracy": 0.5 if cell.key == "b/seed=1" else 0.99} for cell in cells}
+    records = studies.Records(cells, found, trained.Training(), "small")
+    assert [cell.key for cell, _ in trained.where_all_learnt(records, 0.98)] == [
+        "a/seed=0", "b/seed=0", "a/seed=2", "b/seed=2",
+    ]  # fmt: skip
+    assert len(trained.where_all_learnt(records, 0.999)) == 6  # none is left: nothing is left out
