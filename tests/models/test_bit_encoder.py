@@ -86,7 +86,6 @@ def test_it_is_in_the_zoo():
     [
         ({"dim": 9}, "dim=9 must be even"),
         ({"dim": 8, "heads": 3}, "dim=8 must be a multiple of heads=3"),
-        ({"depth": 0}, "depth must be a whole number of at least 1"),
     ],
 )
 def test_wrong_sizes_are_one_clear_line(sizes, message):

@@ -29,12 +29,6 @@ def test_forward_step_by_step(image_size):
     torch.testing.assert_close(model(images), expected)
 
 
-@pytest.mark.parametrize("size", ["width", "hidden"])
-def test_every_size_is_checked(size):
-    with pytest.raises(UsageError, match=f"{size} must be a whole number of at least 1, got 0"):
-        models.create("cnn", **{size: 0})
-
-
 def test_too_small_an_image():
     with pytest.raises(UsageError, match="image_size=5 is too small"):
         models.create("cnn", image_size=5)

@@ -76,14 +76,6 @@ def test_without_seed_the_global_generator_decides(name):
 
 
 @pytest.mark.parametrize("name", models.names())
-@pytest.mark.parametrize("size", ["image_size", "channels", "classes"])
-@pytest.mark.parametrize("value", [0, -1, 2.0, "3", True, None])
-def test_sizes_are_positive_whole_numbers(name, size, value):
-    with pytest.raises(UsageError, match=f"{size} must be a whole number of at least 1, got {value!r}"):
-        models.create(name, **{size: value})
-
-
-@pytest.mark.parametrize("name", models.names())
 def test_images_of_another_size(name):
     model = small(name)
     with pytest.raises(UsageError, match=r"built for images of shape \(2, 8, 8\), got a batch of shape \(3, 1, 8, 8\)"):

@@ -82,16 +82,6 @@ def test_convolutions_start_from_the_scheme_of_he():
     assert not model.classifier.bias.any()
 
 
-def test_growth_is_checked():
-    with pytest.raises(UsageError, match="growth must be a whole number of at least 1, got 0"):
-        models.create("densenet-121", growth=0)
-
-
-def test_blocks_are_checked():
-    with pytest.raises(UsageError, match=r"blocks must be the number of layers in each dense block, e.g. \(6, 12"):
-        models.create("densenet-121", blocks=6)
-
-
 def test_the_smallest_image():
     for count in (1, 2, 3, 4):
         sizes = {"growth": 2, "blocks": (1,) * count}

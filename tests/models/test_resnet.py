@@ -3,7 +3,6 @@ import torch
 from torch import nn
 
 from jostle import models
-from jostle.base.errors import UsageError
 from jostle.models.resnet import Block
 
 SHRINK = (1 + 1e-5) ** -0.5  # A fresh BatchNorm in eval mode divides by sqrt(1 + eps) and does no more.
@@ -53,21 +52,3 @@ def test_features_are_the_mean_over_positions():
     assert maps.shape == (2, 6, 4, 4)
     total = sum(maps[..., i, j] for i in range(4) for j in range(4))
     torch.testing.assert_close(model.features(images), total / 16)
-
-
-def test_width_is_checked():
-    with pytest.raises(UsageError, match="width must be a whole number of at least 1, got 0"):
-        models.create("resnet-18", width=0)
-
-
-@pytest.mark.parametrize(
-    ("blocks", "message"),
-    [
-        (2, r"blocks must be the number of blocks in each stage, e.g. \(2, 2, 2, 2\), got 2"),
-        ((), r"blocks must be the number of blocks in each stage, e.g. \(2, 2, 2, 2\), got \(\)"),
-        ((2, 0), "blocks must be a whole number of at least 1, got 0"),
-    ],
-)
-def test_blocks_are_checked(blocks, message):
-    with pytest.raises(UsageError, match=message):
-        models.create("resnet-18", blocks=blocks)

@@ -100,12 +100,6 @@ def test_which_tokens_a_patch_can_reach(directions, moved):
     assert (before != after).any(dim=-1)[0].nonzero().flatten().tolist() == list(moved)
 
 
-@pytest.mark.parametrize("size", ["patch_size", "dim", "depth", "state", "expand", "kernel_size"])
-def test_every_size_is_checked(size):
-    with pytest.raises(UsageError, match=f"{size} must be a whole number of at least 1, got 0"):
-        models.create("vision-ssm", **{size: 0})
-
-
 @pytest.mark.parametrize(
     ("sizes", "message"),
     [

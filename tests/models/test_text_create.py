@@ -191,20 +191,6 @@ def test_columns_without_a_real_token_are_not_computed(name, sizes, monkeypatch)
 
 
 @every_name
-@pytest.mark.parametrize("size", ["vocabulary", "classes", "dim", "depth", "max_length"])
-@pytest.mark.parametrize("value", [0, -1, 2.0, "3", True, None])
-def test_sizes_are_positive_whole_numbers(name, size, value):
-    with pytest.raises(UsageError, match=f"{size} must be a whole number of at least 1, got {value!r}"):
-        models.create(name, **{size: value})
-
-
-@every_name
-def test_dropout_is_a_share(name):
-    with pytest.raises(UsageError, match="dropout must be a number from 0 to below 1, got 1"):
-        models.create(name, dropout=1)
-
-
-@every_name
 @pytest.mark.parametrize("depth", [1, 3])
 def test_depth_and_dim_mean_the_same_everywhere(name, depth):
     """A single layer, for which torch's recurrent layers warn of dropout, and a deeper network."""

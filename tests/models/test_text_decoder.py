@@ -6,7 +6,6 @@ import pytest
 import torch
 
 from jostle import models
-from jostle.base.errors import UsageError
 from tests.models.test_text_create import texts
 
 SIZES = {"vocabulary": 20, "classes": 3, "dim": 12, "depth": 3, "heads": 4, "mlp_dim": 20, "max_length": 15}
@@ -106,9 +105,3 @@ def test_weights_start_as_in_gpt2():
         drawn = weight[1:] if "words" in name else weight
         # The standard error of a standard deviation of n normal numbers is std / sqrt(2 n).
         assert abs(drawn.std() / std - 1) < 4 / math.sqrt(2 * drawn.numel())
-
-
-@pytest.mark.parametrize("size", ["heads", "mlp_dim"])
-def test_every_size_is_checked(size):
-    with pytest.raises(UsageError, match=f"{size} must be a whole number of at least 1, got 0"):
-        models.create("text-decoder", **{size: 0})

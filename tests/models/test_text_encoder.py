@@ -103,12 +103,6 @@ def test_a_block_for_one_token_is_that_token_of_the_block():
     torch.testing.assert_close(one[:, 0], torch.stack([whole[0, 3], whole[1, 0]]))
 
 
-@pytest.mark.parametrize("size", ["heads", "mlp_dim"])
-def test_every_size_is_checked(size):
-    with pytest.raises(UsageError, match=f"{size} must be a whole number of at least 1, got 0"):
-        models.create("text-encoder", **{size: 0})
-
-
 def test_unknown_attention():
     with pytest.raises(UsageError, match=r"unknown attention 'sofmax'; did you mean softmax\?"):
         models.create("text-encoder", attention="sofmax")

@@ -6,7 +6,6 @@ import pytest
 import torch
 
 from jostle import models
-from jostle.base.errors import UsageError
 from jostle.models import ssm
 from jostle.models.ssm import scan_from
 from jostle.models.text_ssm import select
@@ -69,9 +68,3 @@ def test_the_blocks_for_images_give_the_same_logits():
         tokens = twin(tokens)
     expected = model.classifier(model.norm(tokens[:, -1]))
     torch.testing.assert_close(model(ids), expected, rtol=1e-10, atol=1e-12)
-
-
-@pytest.mark.parametrize("size", ["state", "expand", "kernel_size"])
-def test_every_size_is_checked(size):
-    with pytest.raises(UsageError, match=f"{size} must be a whole number of at least 1, got 0"):
-        models.create("text-ssm", **{size: 0})

@@ -6,7 +6,7 @@ one package can know, such as whether a mask fits its inputs, is checked there.
 
 import math
 import operator
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -41,6 +41,17 @@ def whole(name: str, value: Any, *, least: int | None = None, most: int | None =
     return number
 
 
+def sizes(**named: Any) -> None:
+    """Raise unless every named value is a whole number of at least 1, as depths, widths and counts are.
+
+    >>> sizes(depth=2, dim=0)
+    Traceback (most recent call last):
+    jostle.base.errors.UsageError: dim=0 must be a whole number, at least 1
+    """
+    for name, value in named.items():
+        whole(name, value, least=1)
+
+
 def wholes(name: str, values: Any, *, least: int | None = None, example: str = "(2, 2)") -> tuple[int, ...]:
     """``values`` as a tuple of whole numbers, at least one of them.
 
@@ -48,7 +59,7 @@ def wholes(name: str, values: Any, *, least: int | None = None, example: str = "
     Traceback (most recent call last):
     jostle.base.errors.UsageError: blocks=2 must be a list of whole numbers, each at least 1, for example (2, 2)
     """
-    is_list = isinstance(values, Collection) and not isinstance(values, str | bytes) and len(values) > 0
+    is_list = isinstance(values, Collection) and not isinstance(values, str | bytes | Mapping) and len(values) > 0
     try:
         return tuple(whole(name, value, least=least) for value in values) if is_list else _refuse()
     except UsageError:

@@ -17,6 +17,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from jostle.base import checks
 from jostle.base.errors import UsageError
 from jostle.base.estimate import Interval
 from jostle.base.randomness import Stream
@@ -25,7 +26,6 @@ from jostle.boolean.networks import ensemble as stacking
 from jostle.boolean.networks import parts as initialisation
 from jostle.estimates.result import checked_whole
 from jostle.intervals import fixed
-from jostle.models.sizes import check_choice, check_positive
 
 __all__ = ["Ensemble", "draw_network", "random_functions", "random_networks"]
 
@@ -203,13 +203,13 @@ def random_networks(
     n, count = checked_whole("n", n, least=1), checked_whole("count", count, least=1)
     seed = checked_whole("seed", seed)
     initialisation.check_init(init, scale)
-    check_choice("threshold", threshold, THRESHOLDS)
+    checks.choice("threshold", threshold, THRESHOLDS)
     settings = {"name": name, "init": init, "scale": scale, "seed": seed, "threshold": threshold, **sizes}
     _check_inputs(n, inputs)
     if batch is None:
         first = draw_network(name, n, 0, init=init, scale=scale, seed=seed, **sizes)
         batch = stacking.best_batch(first, 2**n if inputs is None else inputs * (n + 1), n)
-    check_positive(batch=batch)
+    checks.sizes(batch=batch)
     found: list[tuple[NDArray[np.int8], NDArray[Any]]] = []
     for start in range(0, count, batch):
         indices = range(start, min(start + batch, count))
@@ -255,7 +255,7 @@ def random_functions(n: int, count: int, seed: int = 0) -> Ensemble:
 def _check_inputs(n: int, inputs: int | None) -> None:
     """Raise unless all inputs are few enough or a number of them is given."""
     if inputs is not None:
-        check_positive(inputs=inputs)
+        checks.sizes(inputs=inputs)
     elif n > LARGEST:
         raise UsageError(f"n={n} has too many inputs to evaluate all for each network; pass inputs=2000, for example")
 

@@ -84,7 +84,7 @@ def create(name: str, *, seed: int | None = None, **sizes: Any) -> nn.Module:
     Traceback (most recent call last):
     jostle.base.errors.UsageError: unknown vit-simple argument 'depht'; did you mean depth?
     """
-    model_class = _class_of(name)
+    model_class = class_of(name)
     known = inspect.signature(model_class).parameters
     for size in sizes:
         if size not in known:
@@ -96,7 +96,7 @@ def create(name: str, *, seed: int | None = None, **sizes: Any) -> nn.Module:
         return _arranged(model_class(**sizes))
 
 
-def _class_of(name: str) -> Callable[..., nn.Module]:
+def class_of(name: str) -> Callable[..., nn.Module]:
     for registry in KINDS.values():
         if name in registry:
             return registry.get(name)

@@ -9,9 +9,9 @@ import copy
 import torch
 from torch import Tensor, nn
 
+from jostle.base import checks
 from jostle.base.errors import UsageError
 from jostle.models import register_bits
-from jostle.models.sizes import check_positive
 
 
 def check_strings(bits: Tensor, longest: int, name: str = "bits") -> None:
@@ -63,7 +63,9 @@ class BitEncoder(nn.Module):
     ) -> None:
         super().__init__()
         mlp_dim = dim if mlp_dim is None else mlp_dim
-        check_positive(max_length=max_length, dim=dim, depth=depth, heads=heads, mlp_dim=mlp_dim)
+        checks.sizes(max_length=max_length, dim=dim, depth=depth, heads=heads, mlp_dim=mlp_dim)
+        checks.number("norm_eps", norm_eps, least=0)
+        checks.truth("equal_blocks", equal_blocks)
         check_even(dim)
         self.max_length = max_length
         self.symbols = nn.Parameter(torch.randn(2, dim // 2))  # of -1 and of 1

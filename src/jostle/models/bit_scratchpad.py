@@ -3,6 +3,7 @@
 import torch
 from torch import Tensor, nn
 
+from jostle.base import checks
 from jostle.base.errors import UsageError
 from jostle.models import register_bits
 from jostle.models.bit_encoder import (
@@ -12,7 +13,6 @@ from jostle.models.bit_encoder import (
     check_even,
     check_strings,
 )
-from jostle.models.sizes import check_positive
 
 _BEGIN = 2  # the symbol before the first of a scratchpad
 
@@ -55,7 +55,8 @@ class BitScratchpad(nn.Module):
     ) -> None:
         super().__init__()
         mlp_dim = dim if mlp_dim is None else mlp_dim
-        check_positive(max_length=max_length, dim=dim, depth=depth, heads=heads, mlp_dim=mlp_dim)
+        checks.sizes(max_length=max_length, dim=dim, depth=depth, heads=heads, mlp_dim=mlp_dim)
+        checks.number("norm_eps", norm_eps, least=0)
         check_even(dim)
         self.max_length = max_length
         self.symbols = nn.Parameter(torch.empty(3, dim // 2))  # of 0, of 1 and of begin

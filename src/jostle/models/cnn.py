@@ -2,9 +2,10 @@
 
 from torch import Tensor, nn
 
+from jostle.base import checks
 from jostle.base.errors import UsageError
 from jostle.models import register
-from jostle.models.sizes import check_images, check_positive
+from jostle.models.images import check_images
 
 
 @register("cnn")
@@ -26,7 +27,7 @@ class CNN(nn.Module):
         self, *, image_size: int = 28, channels: int = 1, classes: int = 10, width: int = 32, hidden: int = 128
     ) -> None:
         super().__init__()
-        check_positive(image_size=image_size, channels=channels, classes=classes, width=width, hidden=hidden)
+        checks.sizes(image_size=image_size, channels=channels, classes=classes, width=width, hidden=hidden)
         if image_size < 6:
             raise UsageError(f"image_size={image_size} is too small: two 3x3 convolutions and the pooling need 6")
         self.image_size, self.channels = image_size, channels

@@ -2,8 +2,9 @@
 
 from torch import Tensor, nn
 
+from jostle.base import checks
 from jostle.models import register
-from jostle.models.sizes import check_images, check_patches, check_positive
+from jostle.models.images import check_images, check_patches
 
 
 @register("convmixer")
@@ -36,8 +37,8 @@ class ConvMixer(nn.Module):
         kernel_size: int = 3,
     ) -> None:
         super().__init__()
-        check_positive(image_size=image_size, channels=channels, classes=classes)
-        check_positive(patch_size=patch_size, dim=dim, depth=depth, kernel_size=kernel_size)
+        checks.sizes(image_size=image_size, channels=channels, classes=classes)
+        checks.sizes(patch_size=patch_size, dim=dim, depth=depth, kernel_size=kernel_size)
         check_patches(image_size, patch_size)
         self.image_size, self.channels = image_size, channels
         self.embed = activated(nn.Conv2d(channels, dim, patch_size, stride=patch_size))

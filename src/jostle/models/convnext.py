@@ -5,9 +5,10 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
+from jostle.base import checks
 from jostle.base.errors import UsageError
 from jostle.models import register
-from jostle.models.sizes import check_factor, check_images, check_patches, check_positive, check_several
+from jostle.models.images import check_images, check_patches
 
 
 @register("convnext")
@@ -44,11 +45,11 @@ class ConvNeXt(nn.Module):
         layer_scale: float = 1e-6,
     ) -> None:
         super().__init__()
-        check_positive(image_size=image_size, channels=channels, classes=classes)
-        check_positive(patch_size=patch_size, kernel_size=kernel_size)
-        check_factor(layer_scale=layer_scale)
-        check_several("widths", widths, "the channels of each stage, e.g. (48, 96, 192)")
-        check_several("depths", depths, "the number of blocks in each stage, e.g. (2, 2, 2)")
+        checks.sizes(image_size=image_size, channels=channels, classes=classes)
+        checks.sizes(patch_size=patch_size, kernel_size=kernel_size)
+        checks.number("layer_scale", layer_scale, above=0)
+        checks.wholes("widths", widths, least=1, example="(48, 96, 192)")
+        checks.wholes("depths", depths, least=1, example="(2, 2, 2)")
         if len(widths) != len(depths):
             raise UsageError(f"widths={widths!r} and depths={depths!r} must have one entry for each stage")
         if kernel_size % 2 == 0:

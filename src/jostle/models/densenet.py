@@ -5,9 +5,10 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
+from jostle.base import checks
 from jostle.base.errors import UsageError
 from jostle.models import register
-from jostle.models.sizes import check_images, check_positive, check_several
+from jostle.models.images import check_images
 
 BOTTLENECK = 4  # A layer narrows its input to this many times the growth before its 3x3 convolution.
 
@@ -41,8 +42,8 @@ class DenseNet(nn.Module):
         blocks: Sequence[int] = (6, 12, 24, 16),
     ) -> None:
         super().__init__()
-        check_positive(image_size=image_size, channels=channels, classes=classes, growth=growth)
-        check_several("blocks", blocks, "the number of layers in each dense block, e.g. (6, 12, 24, 16)")
+        checks.sizes(image_size=image_size, channels=channels, classes=classes, growth=growth)
+        checks.wholes("blocks", blocks, least=1, example="(6, 12, 24, 16)")
         if (image_size + 1) // 2 < 2 ** (len(blocks) - 1):
             smallest = 2 ** len(blocks) - 1
             raise UsageError(

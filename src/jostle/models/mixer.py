@@ -2,8 +2,9 @@
 
 from torch import Tensor, nn
 
+from jostle.base import checks
 from jostle.models import register
-from jostle.models.sizes import check_images, check_patches, check_positive
+from jostle.models.images import check_images, check_patches
 from jostle.models.vit import cut_patches, norm
 
 
@@ -40,8 +41,9 @@ class MLPMixer(nn.Module):
         norms: bool = True,
     ) -> None:
         super().__init__()
-        check_positive(image_size=image_size, channels=channels, classes=classes, patch_size=patch_size, dim=dim)
-        check_positive(depth=depth, tokens_dim=tokens_dim, mlp_dim=mlp_dim)
+        checks.sizes(image_size=image_size, channels=channels, classes=classes, patch_size=patch_size, dim=dim)
+        checks.sizes(depth=depth, tokens_dim=tokens_dim, mlp_dim=mlp_dim)
+        checks.truth("norms", norms)
         check_patches(image_size, patch_size)
         self.image_size, self.channels, self.patch_size = image_size, channels, patch_size
         num_tokens = (image_size // patch_size) ** 2

@@ -5,8 +5,9 @@ from itertools import pairwise
 
 from torch import Tensor, nn
 
+from jostle.base import checks
 from jostle.models import register
-from jostle.models.sizes import check_choice, check_images, check_positive, check_several
+from jostle.models.images import check_images
 
 ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {
     "leaky-relu": nn.LeakyReLU,
@@ -40,9 +41,9 @@ class MLP(nn.Module):
         activation: str = "leaky-relu",
     ) -> None:
         super().__init__()
-        check_positive(image_size=image_size, channels=channels, classes=classes)
-        check_choice("activation", activation, ACTIVATIONS)
-        check_several("hidden", hidden, "the widths of the hidden layers, e.g. (512, 128)")
+        checks.sizes(image_size=image_size, channels=channels, classes=classes)
+        checks.choice("activation", activation, ACTIVATIONS)
+        checks.wholes("hidden", hidden, least=1, example="(512, 128)")
         self.image_size, self.channels = image_size, channels
         widths = [channels * image_size**2, *hidden]
         layers: list[nn.Module] = []

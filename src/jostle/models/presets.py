@@ -5,7 +5,7 @@ Here: architecture only. The data, learning rates and noise of an experiment bel
 
 from typing import Any
 
-from jostle.models.sizes import check_choice
+from jostle.base import checks
 
 _CIFAR: dict[str, Any] = {"image_size": 32, "channels": 3, "classes": 10}
 _FASHION: dict[str, Any] = {"image_size": 28, "channels": 1, "classes": 10}
@@ -52,7 +52,7 @@ def preset(dataset: str, network: str) -> tuple[str, dict[str, Any]]:
     Traceback (most recent call last):
     jostle.base.errors.UsageError: unknown mnist network 'cnn'; known: mlp, vit-small
     """
-    check_choice("dataset", dataset, PRESETS)
-    check_choice(f"{dataset} network", network, PRESETS[dataset])
+    checks.choice("dataset", dataset, PRESETS)
+    checks.choice(f"{dataset} network", network, PRESETS[dataset])
     name, sizes = PRESETS[dataset][network]
     return name, dict(sizes)

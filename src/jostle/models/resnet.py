@@ -5,8 +5,9 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
+from jostle.base import checks
 from jostle.models import register
-from jostle.models.sizes import check_images, check_positive, check_several
+from jostle.models.images import check_images
 
 
 @register("resnet-18")
@@ -37,8 +38,8 @@ class ResNet(nn.Module):
         blocks: Sequence[int] = (2, 2, 2, 2),
     ) -> None:
         super().__init__()
-        check_positive(image_size=image_size, channels=channels, classes=classes, width=width)
-        check_several("blocks", blocks, "the number of blocks in each stage, e.g. (2, 2, 2, 2)")
+        checks.sizes(image_size=image_size, channels=channels, classes=classes, width=width)
+        checks.wholes("blocks", blocks, least=1, example="(2, 2, 2, 2)")
         self.image_size, self.channels = image_size, channels
         self.stem = nn.Sequential(normalised(channels, width, 3), nn.ReLU())
         layers: list[nn.Module] = []

@@ -9,8 +9,9 @@ import math
 import torch
 from torch import Tensor, nn
 
+from jostle.base import checks
 from jostle.models import register
-from jostle.models.sizes import check_choice, check_images, check_patches, check_positive
+from jostle.models.images import check_images, check_patches
 from jostle.models.vit import cut_patches
 
 DIRECTIONS = ("both", "forward")
@@ -54,9 +55,9 @@ class VisionStateSpace(nn.Module):
         directions: str = "both",
     ) -> None:
         super().__init__()
-        check_positive(image_size=image_size, channels=channels, classes=classes, patch_size=patch_size, dim=dim)
-        check_positive(depth=depth, state=state, expand=expand, kernel_size=kernel_size)
-        check_choice("directions", directions, DIRECTIONS)
+        checks.sizes(image_size=image_size, channels=channels, classes=classes, patch_size=patch_size, dim=dim)
+        checks.sizes(depth=depth, state=state, expand=expand, kernel_size=kernel_size)
+        checks.choice("directions", directions, DIRECTIONS)
         check_patches(image_size, patch_size)
         self.image_size, self.channels, self.patch_size = image_size, channels, patch_size
         self.embed = nn.Linear(channels * patch_size**2, dim)

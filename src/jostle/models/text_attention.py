@@ -3,8 +3,8 @@
 import torch
 from torch import Tensor, nn
 
+from jostle.base import checks
 from jostle.base.errors import UsageError
-from jostle.models.sizes import check_choice
 
 ATTENTIONS = ("softmax", "relu", "linear")
 
@@ -31,7 +31,7 @@ class Attention(nn.Module):
         self, dim: int, heads: int, *, kind: str = "softmax", normalise: bool = False, dropout: float = 0.0
     ) -> None:
         super().__init__()
-        check_choice("attention", kind, ATTENTIONS)
+        checks.choice("attention", kind, ATTENTIONS)
         if dim % heads:
             raise UsageError(f"dim={dim} must be a multiple of heads={heads}")
         if normalise and kind != "relu":

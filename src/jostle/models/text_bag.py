@@ -2,8 +2,8 @@
 
 from torch import Tensor, nn
 
+from jostle.base import checks
 from jostle.models import register_text
-from jostle.models.sizes import check_positive, check_share
 from jostle.models.text_model import Embeddings, TextModel
 
 
@@ -36,8 +36,8 @@ class TextBag(TextModel):
         dropout: float = 0.1,
     ) -> None:
         super().__init__()
-        check_positive(vocabulary=vocabulary, classes=classes, dim=dim, depth=depth, max_length=max_length)
-        check_share(dropout=dropout)
+        checks.sizes(vocabulary=vocabulary, classes=classes, dim=dim, depth=depth, max_length=max_length)
+        checks.number("dropout", dropout, least=0, below=1)
         self.embeddings = Embeddings(vocabulary=vocabulary, dim=dim, max_length=max_length, dropout=dropout)
         layers: list[nn.Module] = []
         for _ in range(depth):

@@ -8,8 +8,8 @@ import math
 import torch
 from torch import Tensor, nn
 
+from jostle.base import checks
 from jostle.models import register_text
-from jostle.models.sizes import check_positive, check_share
 from jostle.models.text_attention import Attention
 from jostle.models.text_causal import CausalTextModel, Past, Prefix
 from jostle.models.text_model import STD, Embeddings, draw_weights, pick
@@ -53,9 +53,9 @@ class TextDecoder(CausalTextModel):
         dropout: float = 0.1,
     ) -> None:
         super().__init__()
-        check_positive(vocabulary=vocabulary, classes=classes, dim=dim, depth=depth, heads=heads, mlp_dim=mlp_dim)
-        check_positive(max_length=max_length)
-        check_share(dropout=dropout)
+        checks.sizes(vocabulary=vocabulary, classes=classes, dim=dim, depth=depth, heads=heads, mlp_dim=mlp_dim)
+        checks.sizes(max_length=max_length)
+        checks.number("dropout", dropout, least=0, below=1)
         self.embeddings = Embeddings(
             vocabulary=vocabulary,
             dim=dim,

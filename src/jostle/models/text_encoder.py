@@ -6,8 +6,8 @@ Devlin et al. 2018, "BERT" (1810.04805), in the form of Liu et al. 2019, "RoBERT
 import torch
 from torch import Tensor, nn
 
+from jostle.base import checks
 from jostle.models import register_text
-from jostle.models.sizes import check_positive, check_share
 from jostle.models.text_attention import Attention
 from jostle.models.text_model import Embeddings, TextModel, draw_weights, pick
 
@@ -52,9 +52,10 @@ class TextEncoder(TextModel):
         normalise: bool = False,
     ) -> None:
         super().__init__()
-        check_positive(vocabulary=vocabulary, classes=classes, dim=dim, depth=depth, heads=heads, mlp_dim=mlp_dim)
-        check_positive(max_length=max_length)
-        check_share(dropout=dropout)
+        checks.sizes(vocabulary=vocabulary, classes=classes, dim=dim, depth=depth, heads=heads, mlp_dim=mlp_dim)
+        checks.sizes(max_length=max_length)
+        checks.number("dropout", dropout, least=0, below=1)
+        checks.truth("normalise", normalise)
         self.embeddings = Embeddings(
             vocabulary=vocabulary, dim=dim, max_length=max_length, dropout=dropout, has_positions=True
         )

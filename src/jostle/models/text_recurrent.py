@@ -7,8 +7,8 @@ from torch import Tensor, nn
 from torch.nn.functional import linear
 from torch.nn.utils.rnn import pack_padded_sequence
 
+from jostle.base import checks
 from jostle.models import register_text
-from jostle.models.sizes import check_positive, check_share
 from jostle.models.text_causal import CausalTextModel, Past
 from jostle.models.text_model import Embeddings, pick
 
@@ -41,8 +41,8 @@ class TextRecurrent(CausalTextModel):
         dropout: float = 0.1,
     ) -> None:
         super().__init__()
-        check_positive(vocabulary=vocabulary, classes=classes, dim=dim, depth=depth, max_length=max_length)
-        check_share(dropout=dropout)
+        checks.sizes(vocabulary=vocabulary, classes=classes, dim=dim, depth=depth, max_length=max_length)
+        checks.number("dropout", dropout, least=0, below=1)
         self.embeddings = Embeddings(vocabulary=vocabulary, dim=dim, max_length=max_length, dropout=dropout)
         between = dropout if depth > 1 else 0.0  # torch warns of dropout between layers where there is one.
         self.layers = self.layer(dim, dim, depth, batch_first=True, dropout=between)

@@ -6,8 +6,8 @@ import math
 import torch
 from torch import Tensor, nn
 
+from jostle.base import checks
 from jostle.models import register_text
-from jostle.models.sizes import check_positive, check_share
 from jostle.models.ssm import Selective, scan_from
 from jostle.models.text_causal import CausalTextModel, Past
 from jostle.models.text_model import Embeddings, pick
@@ -48,9 +48,9 @@ class TextStateSpace(CausalTextModel):
         dropout: float = 0.1,
     ) -> None:
         super().__init__()
-        check_positive(vocabulary=vocabulary, classes=classes, dim=dim, depth=depth, max_length=max_length)
-        check_positive(state=state, expand=expand, kernel_size=kernel_size)
-        check_share(dropout=dropout)
+        checks.sizes(vocabulary=vocabulary, classes=classes, dim=dim, depth=depth, max_length=max_length)
+        checks.sizes(state=state, expand=expand, kernel_size=kernel_size)
+        checks.number("dropout", dropout, least=0, below=1)
         self.embeddings = Embeddings(vocabulary=vocabulary, dim=dim, max_length=max_length, dropout=dropout)
         self.blocks = nn.ModuleList(Block(dim, expand * dim, state, kernel_size, dropout) for _ in range(depth))
         self.norm = nn.LayerNorm(dim)

@@ -8,9 +8,10 @@ class token, and without dropout.
 import torch
 from torch import Tensor, nn
 
+from jostle.base import checks
 from jostle.base.errors import UsageError
 from jostle.models import register
-from jostle.models.sizes import check_choice, check_images, check_patches, check_positive
+from jostle.models.images import check_images, check_patches
 
 ATTENTIONS = ("softmax", "relu", "linear")
 UNIFORM = "uniform"
@@ -53,8 +54,9 @@ class SimpleVisionTransformer(nn.Module):
         norms: bool = True,
     ) -> None:
         super().__init__()
-        check_positive(image_size=image_size, channels=channels, classes=classes, patch_size=patch_size, dim=dim)
-        check_positive(depth=depth, heads=heads, dim_head=dim_head, mlp_dim=mlp_dim)
+        checks.sizes(image_size=image_size, channels=channels, classes=classes, patch_size=patch_size, dim=dim)
+        checks.sizes(depth=depth, heads=heads, dim_head=dim_head, mlp_dim=mlp_dim)
+        checks.truth("norms", norms)
         check_patches(image_size, patch_size)
         self.image_size, self.channels, self.patch_size = image_size, channels, patch_size
         patch_dim = channels * patch_size**2
@@ -141,7 +143,7 @@ class Attention(nn.Module):
 
     def __init__(self, dim: int, heads: int, dim_head: int, kind: str = "softmax") -> None:
         super().__init__()
-        check_choice("attention", kind, (*ATTENTIONS, UNIFORM))
+        checks.choice("attention", kind, (*ATTENTIONS, UNIFORM))
         self.heads, self.dim_head, self.kind = heads, dim_head, kind
         self.to_qkv = nn.Linear(dim, 3 * heads * dim_head, bias=False)
         self.to_out = nn.Linear(heads * dim_head, dim, bias=False)

@@ -10,8 +10,9 @@ import math
 import torch
 from torch import Tensor, nn
 
+from jostle.base import checks
 from jostle.models import register
-from jostle.models.sizes import check_choice, check_images, check_patches, check_positive, check_share
+from jostle.models.images import check_images, check_patches
 from jostle.models.vit import ATTENTIONS, cut_patches
 
 
@@ -60,9 +61,10 @@ class SmallVisionTransformer(nn.Module):
         attention: str = "softmax",
     ) -> None:
         super().__init__()
-        check_positive(image_size=image_size, channels=channels, classes=classes, patch_size=patch_size, shift=shift)
-        check_positive(dim=dim, depth=depth, heads=heads, dim_head=dim_head, mlp_dim=mlp_dim)
-        check_share(dropout=dropout, embedding_dropout=embedding_dropout)
+        checks.sizes(image_size=image_size, channels=channels, classes=classes, patch_size=patch_size, shift=shift)
+        checks.sizes(dim=dim, depth=depth, heads=heads, dim_head=dim_head, mlp_dim=mlp_dim)
+        checks.number("dropout", dropout, least=0, below=1)
+        checks.number("embedding_dropout", embedding_dropout, least=0, below=1)
         check_patches(image_size, patch_size)
         self.image_size, self.channels, self.patch_size, self.shift = image_size, channels, patch_size, shift
         patch_dim = 5 * channels * patch_size**2
@@ -132,7 +134,7 @@ class LocalityAttention(nn.Module):
 
     def __init__(self, dim: int, heads: int, dim_head: int, dropout: float, kind: str = "softmax") -> None:
         super().__init__()
-        check_choice("attention", kind, ATTENTIONS)
+        checks.choice("attention", kind, ATTENTIONS)
         self.heads, self.dim_head, self.kind, self.dropout = heads, dim_head, kind, dropout
         self.log_temperature = nn.Parameter(torch.tensor(-0.5 * math.log(dim_head)))
         self.to_qkv = nn.Linear(dim, 3 * heads * dim_head, bias=False)

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from jostle.base import checks
 from jostle.base.errors import UsageError
 from jostle.base.store import Record
 from jostle.figures import Series, curves, dots
 from jostle.intervals.fixed import Ends, bounded_mean
-from jostle.models.sizes import check_positive
 from jostle.studies.catalogue import register
 from jostle.studies.evidence import Measured, over_seeds
 from jostle.studies.records import Records
@@ -77,7 +77,7 @@ class Choices(Settings):
     points: int = 100
 
     def __post_init__(self) -> None:
-        check_positive(epochs=self.epochs, every=self.every, tests=self.tests, points=self.points)
+        checks.sizes(epochs=self.epochs, every=self.every, tests=self.tests, points=self.points)
         if not self.tasks or not all(self.tasks.values()):
             raise UsageError(f"tasks={self.tasks} must name a task, d/p, and a design for each")
         for name, designs in self.tasks.items():

@@ -3,11 +3,11 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from jostle.base import checks
 from jostle.base.errors import UsageError
 from jostle.base.store import Record
 from jostle.data import Dataset
 from jostle.figures import Series, curves, dots
-from jostle.models.sizes import check_choice
 from jostle.studies.catalogue import register
 from jostle.studies.evidence import Measured, over_seeds, proportion
 from jostle.studies.records import Records
@@ -102,7 +102,7 @@ class Figure3(Study[Choices]):
 
     def cells(self, settings: Choices, seeds: Sequence[int]) -> list[Cell]:
         for case in settings.cases:
-            check_choice("case", case, CASES)
+            checks.choice("case", case, CASES)
         if min(settings.initial_scales) > _SMALL:
             raise UsageError(f"initial_scales={settings.initial_scales} must have one of at most {_SMALL}")
         return [

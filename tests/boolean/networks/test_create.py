@@ -87,7 +87,7 @@ class TestEveryNetwork:
             network(torch.ones(2, 5))
         with pytest.raises(UsageError, match=r"got shape \(4,\)"):
             network(torch.ones(4))
-        with pytest.raises(UsageError, match="n must be a whole number of at least 1, got 0"):
+        with pytest.raises(UsageError, match="n=0 must be a whole number, at least 1"):
             networks.create(name, n=0)
         with pytest.raises(UsageError, match=f"unknown {name} argument 'dept'; did you mean depth"):
             networks.create(name, dept=1)

@@ -86,7 +86,7 @@ def test_logits_by_hand(name):
         (lambda: Design(initial="torhc"), "unknown initial 'torhc'; did you mean torch"),
         (lambda: Design(weight_decay=2000), "weight_decay=2000 at lr=0.001 must shrink"),
         (lambda: Design(betas=(0.9, 1.0)), "betas=.* must be two numbers from 0 to below 1"),
-        (lambda: Design(hidden=0), "hidden must be a whole number"),
+        (lambda: Design(hidden=0), "hidden=.* must be a whole number"),
         (lambda: chosen("nandda"), "unknown design 'nandda'; did you mean nanda"),
         (lambda: chosen(3), "design=3 must be a Design or one of mlp, nanda, released"),
     ],

@@ -128,8 +128,8 @@ def test_divergence_is_one_clear_line():
         ({"seeds": ()}, r"seeds=\[\] must be different whole numbers"),
         ({"seeds": (1, 1)}, r"seeds=\[1, 1\] must be different"),
         ({"seeds": (-1,)}, r"seeds=\[-1\] must be different whole numbers from 0"),
-        ({"epochs": 0}, "epochs must be a whole number of at least 1, got 0"),
-        ({"every": 0}, "every must be a whole number"),
+        ({"epochs": 0}, "epochs=0 must be a whole number, at least 1"),
+        ({"every": 0}, "every=.* must be a whole number"),
         ({"device": "cuda:77"}, "device='cuda:77' cannot be used"),
     ],
 )

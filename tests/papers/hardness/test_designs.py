@@ -72,7 +72,7 @@ def test_a_plan_takes_lengths_in_any_row(curriculum):
         ({"architecture": 3}, "unknown architecture '3'; known: lstm, mlp"),
         ({"architecture": ["mlp"]}, "unknown architecture"),
         ({"architecture": "lstn"}, "did you mean lstm"),
-        ({"dim": "a"}, "dim must be a whole number of at least 1, got 'a'"),
+        ({"dim": "a"}, "dim='a' must be a whole number, at least 1"),
     ],
 )
 def test_a_design_says_what_it_cannot_use(choices, message):

@@ -60,7 +60,7 @@ def test_wrong_training_is_one_clear_line(choices, message):
 
 @pytest.mark.parametrize("groups", [0, "a", 2.0])
 def test_groups_are_a_whole_number(groups):
-    with pytest.raises(UsageError, match="groups must be a whole number of at least 1"):
+    with pytest.raises(UsageError, match="groups=.* must be a whole number, at least 1"):
         train_encoder("first", SPAN, SMALL, PLAN, groups=groups, seed=0)
 
 
@@ -75,12 +75,12 @@ def test_a_seed_of_numpy_is_that_seed(tmp_path):
 @pytest.mark.parametrize(
     ("choices", "message"),
     [
-        ({"places": 0}, "places must be a whole number of at least 1, got 0"),
-        ({"tests": 0}, "tests must be a whole number of at least 1, got 0"),
-        ({"tests": -1}, "tests must be a whole number of at least 1, got -1"),
+        ({"places": 0}, "places=0 must be a whole number, at least 1"),
+        ({"tests": 0}, "tests=0 must be a whole number, at least 1"),
+        ({"tests": -1}, "tests=-1 must be a whole number, at least 1"),
         ({"seed": "a"}, "seed='a' must be a whole number"),
-        ({"length": "a"}, "length must be a whole number of at least 1, got 'a'"),
-        ({"length": 0}, "length must be a whole number of at least 1, got 0"),
+        ({"length": "a"}, "length='a' must be a whole number, at least 1"),
+        ({"length": 0}, "length=0 must be a whole number, at least 1"),
         ({"length": 7}, "with 1 to 6 tokens"),
         ({"target": 3}, "name=3 must be the name of a function"),
     ],

@@ -129,9 +129,9 @@ def test_all_strings_are_in_table_order_if_there_are_no_more():
 @pytest.mark.parametrize(
     ("n", "choices", "message"),
     [
-        (4, {"strings": -1}, "strings must be a whole number of at least 1, got -1"),
-        (4, {"strings": 2.5}, "strings must be a whole number of at least 1, got 2.5"),
-        (13, {"tests": 0}, "tests must be a whole number of at least 1, got 0"),
+        (4, {"strings": -1}, "strings=-1 must be a whole number, at least 1"),
+        (4, {"strings": 2.5}, "strings=2.5 must be a whole number, at least 1"),
+        (13, {"tests": 0}, "tests=0 must be a whole number, at least 1"),
         (4, {"seed": "a"}, "seed='a' must be a whole number"),
         (13, {"seed": 0.5}, "seed=0.5 must be a whole number"),
         (4, {"directions": 1}, "directions=1 must be a whole number, at least 2"),
@@ -152,5 +152,5 @@ def test_a_column_of_numbers_is_not_taken_for_a_row():
 
 @pytest.mark.parametrize("count", [0, -1, 2.0])
 def test_no_strings_cannot_be_drawn(count):
-    with pytest.raises(UsageError, match="count must be a whole number of at least 1"):
+    with pytest.raises(UsageError, match="count=.* must be a whole number, at least 1"):
         drawn(4, count, 0)

@@ -25,7 +25,7 @@ PLAN, SIZES = Plan(batch_size=8, steps=2, fit_loss=0.0), {"dim": 8}
         ({"sizes": {"max_length": 8}}, "unknown size 'max_length'"),
         ({"sizes": {3: 8}}, "unknown size '3'; known: depth, dim, heads"),
         ({"sizes": {"dim": 7}}, "dim=7 must be even"),
-        ({"n": 0}, "n must be a whole number of at least 1, got 0"),
+        ({"n": 0}, "n=0 must be a whole number, at least 1"),
         ({"folder": 3}, "folder=3 must be the path of a folder"),
     ],
 )
@@ -53,10 +53,10 @@ def test_a_seed_of_numpy_is_that_seed(tmp_path):
 @pytest.mark.parametrize(
     ("choices", "message"),
     [
-        ({"strings": -1}, "strings must be a whole number of at least 1, got -1"),
-        ({"tests": 0}, "tests must be a whole number of at least 1, got 0"),
+        ({"strings": -1}, "strings=-1 must be a whole number, at least 1"),
+        ({"tests": 0}, "tests=0 must be a whole number, at least 1"),
         ({"seed": "a"}, "seed='a' must be a whole number"),
-        ({"n": "a"}, "n must be a whole number of at least 1, got 'a'"),
+        ({"n": "a"}, "n='a' must be a whole number, at least 1"),
     ],
 )
 def test_wrong_measuring_is_one_clear_line(choices, message):

@@ -210,7 +210,7 @@ def test_training_that_diverges_says_so():
         (lambda: train(tabulated([0, 1]), SMALL, Plan(curriculum=(1,)), seeds=[0]), "leave curriculum out"),
         (lambda: Design(depth=1), "depth=1 must be at least 2"),
         (lambda: Plan(curriculum=(4, 4)), r"curriculum=\(4, 4\) must be growing"),
-        (lambda: Plan(lr=0.0), "lr must be a finite number above 0"),
+        (lambda: Plan(lr=0.0), "lr=.* must be a finite number above 0"),
         (lambda: Plan(fit_loss=-1.0), "fit_loss must be a finite number of at least 0, got -1.0"),
     ],
 )

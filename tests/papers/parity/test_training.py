@@ -136,7 +136,7 @@ def test_divergence_is_one_clear_line():
         (lambda: train(TASK, 3, PLAN, seed=0), "design=3 must be a Design or one of"),
         (lambda: train(TASK, TINY, PLAN, seed=-1), "seed=-1 must be a whole number of at least 0"),
         (lambda: train(TASK, TINY, PLAN, seed=0, device="cuda:77"), "device='cuda:77' cannot be used"),
-        (lambda: Plan(steps=0), "steps must be a whole number"),
+        (lambda: Plan(steps=0), "steps=.* must be a whole number"),
         (lambda: Plan(steps=5, further=-1), "further=-1 must be at least 0"),
     ],
 )

@@ -101,7 +101,7 @@ def test_a_network_is_a_function_of_its_seed(name):
             "unknown transformer argument 'dmi'; did you mean dim",
         ),
         (lambda: Design(samples=10), "batch_size=250 must be at most samples=10"),
-        (lambda: Design(lr=0), "lr must be a finite number above 0"),
+        (lambda: Design(lr=0), "lr=.* must be a finite number above 0"),
     ],
 )
 def test_wrong_use_is_one_clear_line(call, message):

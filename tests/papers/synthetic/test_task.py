@@ -92,7 +92,7 @@ def test_swapping_exchanges_the_sparse_tokens_and_nothing_else():
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"sparse": 0}, "sparse must be a whole number of at least 1, got 0"),
+        ({"sparse": 0}, "sparse=0 must be a whole number, at least 1"),
         ({"frequent": 48}, "do not fit into num_tokens=50"),
         ({"difference": 6}, "difference=6 of frequent=5 tokens must leave the label a majority"),
         ({"frequent": 4}, "difference=1 of frequent=4 tokens must leave the label a majority"),
@@ -104,5 +104,5 @@ def test_what_cannot_be_is_refused(given, message):
     usual = {"sparse": 3, "frequent": 5, "difference": 1, "kinds": 16, "vocabulary": 59}
     with pytest.raises(UsageError, match=message):
         SparseFrequent(**(usual | given))
-    with pytest.raises(UsageError, match="count must be a whole number"):
+    with pytest.raises(UsageError, match="count=.* must be a whole number"):
         TASKS[0].sample(0, seed=0)

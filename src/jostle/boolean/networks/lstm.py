@@ -3,9 +3,9 @@
 import torch
 from torch import Tensor, nn
 
+from jostle.base import checks
 from jostle.boolean.networks import register
 from jostle.boolean.networks.parts import check_bits, embed_bits
-from jostle.models.sizes import check_positive
 
 
 @register("lstm")
@@ -30,7 +30,7 @@ class LSTM(nn.Module):
 
     def __init__(self, *, n: int = 10, depth: int = 2, dim: int = 64, hidden: int = 64, bias: bool = False) -> None:
         super().__init__()
-        check_positive(n=n, depth=depth, dim=dim, hidden=hidden)
+        checks.sizes(n=n, depth=depth, dim=dim, hidden=hidden)
         self.n = n
         self.symbols = nn.Parameter(torch.randn(2, dim))
         self.layers = nn.Sequential(*[Layer(dim if level == 0 else hidden, hidden, bias) for level in range(depth)])

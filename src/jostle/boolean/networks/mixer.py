@@ -3,9 +3,9 @@
 import torch
 from torch import Tensor, nn
 
+from jostle.base import checks
 from jostle.boolean.networks import register
 from jostle.boolean.networks.parts import ACTIVATIONS, check_bits, embed_bits, feed_forward
-from jostle.models.sizes import check_choice, check_positive
 
 READS = ("mean", "last")
 
@@ -41,9 +41,9 @@ class Mixer(nn.Module):
         read: str = "mean",
     ) -> None:
         super().__init__()
-        check_positive(n=n, depth=depth, dim=dim, position_dim=position_dim, mlp_dim=mlp_dim)
-        check_choice("activation", activation, ACTIVATIONS)
-        check_choice("read", read, READS)
+        checks.sizes(n=n, depth=depth, dim=dim, position_dim=position_dim, mlp_dim=mlp_dim)
+        checks.choice("activation", activation, ACTIVATIONS)
+        checks.choice("read", read, READS)
         self.n, self.read = n, read
         self.symbols = nn.Parameter(torch.randn(2, dim))
         self.blocks = nn.Sequential(*[Block(n, dim, position_dim, mlp_dim, activation) for _ in range(depth)])

@@ -4,9 +4,9 @@ from itertools import pairwise
 
 from torch import Tensor, nn
 
+from jostle.base import checks
 from jostle.boolean.networks import register
 from jostle.boolean.networks.parts import ACTIVATIONS, check_bits
-from jostle.models.sizes import check_choice, check_positive
 
 
 @register("mlp")
@@ -24,8 +24,8 @@ class MLP(nn.Module):
 
     def __init__(self, *, n: int = 10, depth: int = 2, width: int = 64, activation: str = "relu") -> None:
         super().__init__()
-        check_positive(n=n, depth=depth, width=width)
-        check_choice("activation", activation, ACTIVATIONS)
+        checks.sizes(n=n, depth=depth, width=width)
+        checks.choice("activation", activation, ACTIVATIONS)
         self.n = n
         layers: list[nn.Module] = []
         for inputs, outputs in pairwise([n, *[width] * depth]):

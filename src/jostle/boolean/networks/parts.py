@@ -10,8 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from jostle.base import checks
 from jostle.base.errors import UsageError
-from jostle.models.sizes import check_choice
 
 ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {
     "relu": nn.ReLU,
@@ -63,7 +63,7 @@ LARGEST_SCALE = 100  # far beyond it a variance in LayerNorm overflows float32, 
 
 def check_init(init: str, scale: float) -> None:
     """Raise unless ``init`` is known and ``scale`` is a positive number that it uses."""
-    check_choice("init", init, NAMES)
+    checks.choice("init", init, NAMES)
     if isinstance(scale, bool) or not isinstance(scale, int | float | np.number) or not 0 < scale <= LARGEST_SCALE:
         raise UsageError(f"scale must be a number above 0 and up to {LARGEST_SCALE}, got {scale!r}")
     if init == "default" and scale != 1:

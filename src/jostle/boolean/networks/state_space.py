@@ -5,9 +5,9 @@ import math
 import torch
 from torch import Tensor, nn
 
+from jostle.base import checks
 from jostle.boolean.networks import register
 from jostle.boolean.networks.parts import check_bits, embed_bits
-from jostle.models.sizes import check_positive
 
 SLOWEST, FASTEST = 1e-3, 1e-1  # the range of step sizes at the start
 
@@ -44,7 +44,7 @@ class StateSpace(nn.Module):
         norm_eps: float = 1e-5,
     ) -> None:
         super().__init__()
-        check_positive(n=n, depth=depth, dim=dim, state=state, expand=expand, kernel=kernel)
+        checks.sizes(n=n, depth=depth, dim=dim, state=state, expand=expand, kernel=kernel)
         self.n = n
         self.symbols = nn.Parameter(torch.randn(2, dim))
         self.norms = nn.ModuleList(RMSNorm(dim, norm_eps) for _ in range(depth))

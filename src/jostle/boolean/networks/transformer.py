@@ -3,10 +3,10 @@
 import torch
 from torch import Tensor, nn
 
+from jostle.base import checks
 from jostle.base.errors import UsageError
 from jostle.boolean.networks import register
 from jostle.boolean.networks.parts import check_bits, embed_bits, feed_forward
-from jostle.models.sizes import check_choice, check_positive
 
 NORMS = ("post", "pre")
 POSITIONS = ("concatenated", "added", "none")
@@ -58,10 +58,10 @@ class Transformer(nn.Module):
     ) -> None:
         super().__init__()
         mlp_dim = dim if mlp_dim is None else mlp_dim
-        check_positive(n=n, depth=depth, dim=dim, heads=heads, mlp_dim=mlp_dim)
-        check_choice("norm", norm, NORMS)
-        check_choice("positions", positions, POSITIONS)
-        check_choice("read", read, READS)
+        checks.sizes(n=n, depth=depth, dim=dim, heads=heads, mlp_dim=mlp_dim)
+        checks.choice("norm", norm, NORMS)
+        checks.choice("positions", positions, POSITIONS)
+        checks.choice("read", read, READS)
         if positions == "concatenated" and dim % 2:
             raise UsageError(f"dim={dim} must be even: half is the bit, half the position; or pass positions='added'")
         self.n, self.position_kind = n, positions
@@ -128,7 +128,7 @@ class Attention(nn.Module):
 
     def __init__(self, dim: int, heads: int, kind: str = "softmax") -> None:
         super().__init__()
-        check_choice("attention", kind, ATTENTIONS)
+        checks.choice("attention", kind, ATTENTIONS)
         if dim % heads:
             raise UsageError(f"dim={dim} must be a multiple of heads={heads}")
         self.heads, self.kind = heads, kind

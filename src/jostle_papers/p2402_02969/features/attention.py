@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterator, Sequence
 import torch
 from torch import Tensor
 
-from jostle.models.sizes import check_choice, check_positive
+from jostle.base import checks
 from jostle_papers.p2402_02969.features.feature_map import FeatureMap, OneWord, check_words, gaussian, register
 
 KINDS = ("softmax", "relu", "linear")
@@ -184,13 +184,13 @@ class RandomAttention(FeatureMap):
         seed: int = 0,
     ) -> None:
         super().__init__()
-        check_positive(dim=dim)
-        check_choice("attention", attention, KINDS)
+        checks.sizes(dim=dim)
+        checks.choice("attention", attention, KINDS)
         self.dim, self.attention = dim, attention
         if rank is None:
             weight = gaussian(dim, dim, std=dim**-0.5, seed=seed, name="attention")
         else:
-            check_positive(rank=rank)
+            checks.sizes(rank=rank)
             query, key = (
                 gaussian(dim, rank, std=(dim * rank) ** -0.25, seed=seed, name=f"attention/{part}")
                 for part in ("query", "key")

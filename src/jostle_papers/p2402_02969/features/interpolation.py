@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from jostle.base import checks
 from jostle.base.errors import UsageError
-from jostle.models.sizes import check_choice
 
 TRAININGS = ("fine-tuned", "re-trained")
 
@@ -61,7 +61,7 @@ class Interpolator:
 
         the second by Greville's update of a pseudo-inverse.
         """
-        check_choice("training", training, TRAININGS)
+        checks.choice("training", training, TRAININGS)
         new = features if training == "fine-tuned" else self.residual(features)
         size = float(torch.linalg.vector_norm(features))
         left = float(torch.linalg.vector_norm(new))

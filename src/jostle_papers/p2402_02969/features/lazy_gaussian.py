@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from jostle.models.sizes import check_factor, check_positive
+from jostle.base import checks
 from jostle_papers.p2402_02969.features.feature_map import generator
 
 _NOTHING = 1e-10  # a remainder below this share of a vector is rounding
@@ -47,8 +47,8 @@ class LazyGaussian:
         name: str = "lazy",
         dtype: torch.dtype = torch.float64,
     ) -> None:
-        check_positive(rows=rows, columns=columns)
-        check_factor(std=std)
+        checks.sizes(rows=rows, columns=columns)
+        checks.number("std", std, above=0)
         self.shape, self.std, self.dtype = (rows, columns), std, dtype
         self._generator = generator(seed, name)
         self._right = _Known(columns, rows, dtype)  # x and V x

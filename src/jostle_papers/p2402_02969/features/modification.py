@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from jostle.base import checks
 from jostle.base.errors import UsageError
-from jostle.models.sizes import check_choice, check_positive
 from jostle_papers.p2402_02969.features.feature_map import OneWord, budget
 from jostle_papers.p2402_02969.features.interpolation import Learnt, Modified
 from jostle_papers.p2402_02969.features.word_sensitivity import ascend, on_ball, random_changes
@@ -69,8 +69,8 @@ def modify_word(
         starts, steps, seed: of the ascent; the first half of the starts, at most, are directions the map suggests, one
             is a deletion and the others are random.
     """
-    check_choice("goal", goal, GOALS)
-    check_positive(starts=starts, steps=steps)
+    checks.choice("goal", goal, GOALS)
+    checks.sizes(starts=starts, steps=steps)
     if not penalty >= 0:
         raise UsageError(f"penalty={penalty!r} must be a number of at least 0")
     length = budget(radius, len(one_word.word))

@@ -11,8 +11,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from jostle.base import checks
 from jostle.base.errors import UsageError
-from jostle.models.sizes import check_choice, check_positive
 from jostle_papers.p2402_02969.features.feature_map import (
     FeatureMap,
     OneWord,
@@ -60,8 +60,8 @@ class RandomFeatures(FeatureMap):
     ) -> None:
         super().__init__()
         width = num_tokens * dim if width is None else width
-        check_positive(num_tokens=num_tokens, dim=dim, width=width)
-        check_choice("activation", activation, ACTIVATIONS)
+        checks.sizes(num_tokens=num_tokens, dim=dim, width=width)
+        checks.choice("activation", activation, ACTIVATIONS)
         self.num_tokens, self.dim, self.width, self.activation, self.seed = num_tokens, dim, width, activation, seed
         self._kept: dict[int, Tensor] | None = {} if 8 * width * num_tokens * dim <= held else None
 
@@ -112,7 +112,7 @@ def wide_change(num_tokens: int, radius: float = 1.0) -> tuple[float, float]:
         num_tokens: n.
         radius: in units of sqrt(d).
     """
-    check_positive(num_tokens=num_tokens)
+    checks.sizes(num_tokens=num_tokens)
     square = 1 + radius**2 / num_tokens
     turn = math.atan(radius / math.sqrt(num_tokens))
     kernel = (math.sin(turn) + (math.pi - turn) * math.cos(turn)) / math.pi
@@ -181,10 +181,10 @@ class DrawnFeatures:
         if words.ndim != 3 or len(words) == 0:
             raise UsageError(f"words must be inputs of shape (inputs, num_tokens, dim), got {tuple(words.shape)}")
         check_words(words[0], position)
-        check_choice("activation", activation, ACTIVATIONS)
+        checks.choice("activation", activation, ACTIVATIONS)
         self._size = words[0].numel()
         self.width = self._size if width is None else width
-        check_positive(width=self.width)
+        checks.sizes(width=self.width)
         self._words, self._activation, self._seed = words[:, position], activation, seed
         flat = words.flatten(1).double()
         values, vectors = torch.linalg.eigh(flat @ flat.T / self._size)
@@ -259,7 +259,7 @@ class DeepRandomFeatures(FeatureMap):
     ) -> None:
         super().__init__()
         width = num_tokens * dim if width is None else width
-        check_positive(num_tokens=num_tokens, dim=dim, width=width, depth=depth)
+        checks.sizes(num_tokens=num_tokens, dim=dim, width=width, depth=depth)
         self.num_tokens, self.dim, self.is_lazy = num_tokens, dim, lazy
         self._layers: list[Tensor | LazyGaussian] = []
         for layer in range(depth):

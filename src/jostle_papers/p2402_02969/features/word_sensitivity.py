@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from jostle.base import checks
 from jostle.base.errors import UsageError
-from jostle.models.sizes import check_positive
 from jostle_papers.p2402_02969.features.feature_map import FeatureMap, OneWord, budget, check_words, generator
 
 
@@ -161,7 +161,7 @@ def word_sensitivity(
     if not asked:
         raise UsageError("positions is empty; name at least one, or leave it out for all")
     if screen is not None:
-        check_positive(screen=screen)
+        checks.sizes(screen=screen)
         asked = _promising(feature_map, words, asked, budget(radius, words.shape[1]), screen)
     settings = {"starts": starts, "steps": steps, "draws": draws, "seed": seed}
     found = [
@@ -192,7 +192,7 @@ def sensitivity_at(
         position: what to call its place.
         radius, starts, steps, draws, seed: as in ``word_sensitivity``.
     """
-    check_positive(num_tokens=num_tokens, starts=starts, steps=steps, draws=draws)
+    checks.sizes(num_tokens=num_tokens, starts=starts, steps=steps, draws=draws)
     dim = len(one_word.word)
     length, norm = budget(radius, dim), one_word.norm
     if not norm > 0:

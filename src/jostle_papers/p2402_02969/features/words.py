@@ -12,9 +12,9 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
+from jostle.base import checks
 from jostle.base.errors import UsageError
 from jostle.data import Dataset, TextDataset, load_tokenizer
-from jostle.models.sizes import check_positive
 from jostle_papers.p2402_02969.features.feature_map import gaussian
 
 
@@ -55,7 +55,7 @@ def shared_mean_words(
         count, num_tokens, dim, seed, split: as in ``isotropic_words``.
         cosine: of two words, on average, from 0 to below 1.
     """
-    check_positive(count=count, num_tokens=num_tokens, dim=dim)
+    checks.sizes(count=count, num_tokens=num_tokens, dim=dim)
     if not 0 <= cosine < 1:
         raise UsageError(f"cosine={cosine!r} must be a number from 0 to below 1")
     mean = on_sphere(gaussian(dim, std=1.0, seed=seed, name="words/mean"))
@@ -143,11 +143,11 @@ def embedded_words(
         folder: of the model, with its ``tokenizer.json``; MiniLM by default.
         seed: of the order of texts.
     """
-    check_positive(count=count, num_tokens=num_tokens)
+    checks.sizes(count=count, num_tokens=num_tokens)
     folder = minilm_folder() if folder is None else Path(folder).expanduser()
     matrix, tokenizer = word_embeddings(folder), load_tokenizer(folder)
     dim = matrix.shape[1] if dim is None else dim
-    check_positive(dim=dim)
+    checks.sizes(dim=dim)
     if dim > matrix.shape[1]:
         raise UsageError(f"dim={dim} is more than the {matrix.shape[1]} of the word embeddings in {folder}")
     wanted = [count // texts.classes + (label < count % texts.classes) for label in range(texts.classes)]

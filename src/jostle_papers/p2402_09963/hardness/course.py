@@ -14,12 +14,12 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from jostle.base import checks
 from jostle.base.errors import UsageError
 from jostle.base.progress import Progress
 from jostle.base.store import Store
 from jostle.landscape import POSITIONS, layernorm_blowup, parameter_norm
 from jostle.landscape.weights import WeightNoise, chosen_parameters
-from jostle.models.sizes import check_positive
 from jostle.training.recipe import check_same
 from jostle_papers.p2402_09963.hardness.designs import Design, Plan, as_seed
 from jostle_papers.p2402_09963.hardness.observation import drawn, step_length
@@ -91,7 +91,7 @@ def follow(
         progress: true for a bar on a terminal and plain lines elsewhere, or a function of ``progress.State``.
     """
     seed, later = as_seed(seed), every if later is None else later
-    check_positive(every=every, later=later, directions=directions, strings=strings)
+    checks.sizes(every=every, later=later, directions=directions, strings=strings)
     if later % every:
         raise UsageError(f"later={later} must be a multiple of every={every}")
     if design.architecture != _FOLLOWED:

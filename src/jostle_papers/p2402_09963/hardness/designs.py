@@ -9,9 +9,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from jostle.base import checks
 from jostle.base.errors import UsageError
 from jostle.landscape.network import whole
-from jostle.models.sizes import check_choice, check_factor, check_positive
 from jostle_papers.p2402_09963.hardness.architectures import ARCHITECTURES, check_sizes
 
 SMOOTHING = 0.95  # of the loss that says when a network has fitted
@@ -59,8 +59,8 @@ class Design:
     architecture: str = "transformer"
 
     def __post_init__(self) -> None:
-        check_positive(dim=self.dim, depth=self.depth, heads=self.heads)
-        check_choice("architecture", self.architecture, ARCHITECTURES.names())
+        checks.sizes(dim=self.dim, depth=self.depth, heads=self.heads)
+        checks.choice("architecture", self.architecture, ARCHITECTURES.names())
         check_sizes(self.architecture, dim=self.dim, depth=self.depth, heads=self.heads)
 
     def create(self, n: int, seed: int) -> nn.Module:
@@ -102,8 +102,8 @@ class Plan:
     curriculum: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
-        check_positive(batch_size=self.batch_size, steps=self.steps, settle=self.settle)
-        check_factor(lr=self.lr)
+        checks.sizes(batch_size=self.batch_size, steps=self.steps, settle=self.settle)
+        checks.number("lr", self.lr, above=0)
         for name, number in {"weight_decay": self.weight_decay, "fit_loss": self.fit_loss}.items():
             if not isinstance(number, int | float) or isinstance(number, bool) or not 0 <= number < math.inf:
                 raise UsageError(f"{name} must be a finite number of at least 0, got {number!r}")

@@ -18,12 +18,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from jostle.base import checks
 from jostle.base.errors import UsageError
 from jostle.base.progress import Progress
 from jostle.base.randomness import Stream
 from jostle.models.bit_encoder import BitEncoder
 from jostle.models.bit_scratchpad import BitScratchpad
-from jostle.models.sizes import check_positive
 from jostle_papers.p2402_09963.hardness.designs import Design, Plan, as_seed
 from jostle_papers.p2402_09963.hardness.observation import drawn
 from jostle_papers.p2402_09963.hardness.passes import outputs
@@ -50,7 +50,7 @@ class Span:
     table: int = 16
 
     def __post_init__(self) -> None:
-        check_positive(shortest=self.shortest, longest=self.longest, table=self.table)
+        checks.sizes(shortest=self.shortest, longest=self.longest, table=self.table)
         if not self.shortest <= self.longest <= self.table:
             raise UsageError(f"shortest, longest, table={self.shortest}, {self.longest}, {self.table} must not fall")
 
@@ -95,7 +95,7 @@ def train_encoder(
     network = design.create(span.table, seed)
     if not isinstance(network, BitEncoder):
         raise UsageError(f"architecture={design.architecture!r} cannot be put at offsets; expected 'transformer'")
-    check_positive(groups=groups)
+    checks.sizes(groups=groups)
     if plan.batch_size % groups:
         raise UsageError(f"batch_size={plan.batch_size} must be a multiple of groups={groups}")
 
@@ -153,7 +153,7 @@ def accuracy(network: Network, target: str, length: int, *, tests: int = 1024, p
         places: offsets, or all if there are no more.
         seed: of the strings.
     """
-    check_positive(length=length, tests=tests, places=places)
+    checks.sizes(length=length, tests=tests, places=places)
     bits = drawn(length, tests, seed, "tests")
     labels = torch.from_numpy(known(target, length).label(bits.numpy().astype(np.int8)) > 0.5)
     room = network.max_length - length

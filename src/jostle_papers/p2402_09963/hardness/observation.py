@@ -12,13 +12,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from jostle.base import checks
 from jostle.base.errors import UsageError
 from jostle.boolean import cube, pointwise
 from jostle.landscape import POSITIONS, average_direction_sharpness, layernorm_blowup, parameter_norm
 from jostle.landscape.layernorm import is_norm
 from jostle.landscape.network import Network, not_negative, whole
 from jostle.landscape.weights import WeightNoise, chosen_parameters, kept
-from jostle.models.sizes import check_positive
 from jostle_papers.p2402_09963.hardness.tasks import Task, derived
 
 Floats = NDArray[np.float64]
@@ -41,7 +41,7 @@ def moved_tables(network: nn.Module, n: int, *, rho: float, directions: int, see
         directions: how many copies, at least 1.
         seed: of the directions.
     """
-    check_positive(n=n, directions=directions)
+    checks.sizes(n=n, directions=directions)
     rho, seed = not_negative("rho", rho), whole("seed", seed)
     strings = torch.from_numpy(cube.points(n)).to(next(network.parameters()).dtype)
     held = Network(network, strings, skip=POSITIONS)
@@ -126,7 +126,7 @@ def observe(
         level: of the interval of the sharpness.
         seed: of strings and directions.
     """
-    check_positive(strings=strings, tests=tests)
+    checks.sizes(strings=strings, tests=tests)
     few = drawn(task.n, strings, seed)
     whole = drawn(task.n, 2**LARGEST if task.n <= LARGEST else tests, seed, "tests")
     labels = torch.from_numpy(task.label(few.numpy().astype(np.int8))).to(few.dtype)
@@ -183,7 +183,7 @@ def _total_sensitivity(network: nn.Module, n: int, seed: int) -> float:
 
 def drawn(n: int, count: int, seed: int, purpose: str = "measured") -> Tensor:
     """Random strings (count, n), others for another seed or purpose; or all in table order if there are no more."""
-    check_positive(count=count)
+    checks.sizes(count=count)
     like, generator = torch.float32, torch.Generator().manual_seed(derived(f"strings {purpose}", seed))
     if n <= 30 and 2**n <= count:
         return torch.from_numpy(cube.points(n)).to(like)

@@ -15,11 +15,11 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
+from jostle.base import checks
 from jostle.base.progress import Progress
 from jostle.landscape import POSITIONS, average_direction_sharpness, layernorm_blowup, parameter_norm
 from jostle.landscape.weights import kept
 from jostle.models.bit_scratchpad import BitScratchpad
-from jostle.models.sizes import check_choice, check_positive
 from jostle_papers.p2402_09963.hardness.designs import Plan, as_seed, first_weights
 from jostle_papers.p2402_09963.hardness.observation import drawn, step_length
 from jostle_papers.p2402_09963.hardness.single import Weights, train_single
@@ -111,7 +111,7 @@ def train_scratchpad(
     """
     seed, task = as_seed(seed), known("parity", n)
     for size in sizes or {}:
-        check_choice("size", size, inspect.signature(BitScratchpad).parameters.keys() - {"max_length"})
+        checks.choice("size", size, inspect.signature(BitScratchpad).parameters.keys() - {"max_length"})
     network = create_scratchpad(n, seed, **(sizes or {}))
 
     def loss(weights: Weights, step: int) -> Tensor:
@@ -158,7 +158,7 @@ def observe_scratchpad(
         level: of the interval of the sharpness: over directions, and over strings if they were drawn.
         seed: of strings and directions.
     """
-    check_positive(n=n, strings=strings, tests=tests)
+    checks.sizes(n=n, strings=strings, tests=tests)
     few, whole = drawn(n, strings, seed), drawn(n, tests, seed, "tests")
     inputs = {"bits": few, "scratchpad": prefix_parities(few)}
     rho = step_length(network)

@@ -11,10 +11,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from jostle.base import checks
 from jostle.base.errors import FailureError, UsageError
 from jostle.base.progress import Progress, reporter
 from jostle.base.progress import State as Shown
-from jostle.models.sizes import check_positive
 from jostle_papers.p2402_09963.hardness.designs import SHOWN, SMOOTHING, Plan
 from jostle_papers.p2402_09963.hardness.storage import STATE, State, checked_folder, load_state, save_state
 
@@ -52,7 +52,7 @@ def train_single(
     Returns:
         The smoothed loss, the step after which it was below ``fit_loss`` or None, and all steps.
     """
-    check_positive(checkpoint_every=checkpoint_every)
+    checks.sizes(checkpoint_every=checkpoint_every)
     if plan.curriculum:
         raise UsageError(f"curriculum={plan.curriculum} is for train; here the loss chooses its lengths")
     training = _Training(network, loss, plan, scale, dict(settings) | plan.describe(), folder)

@@ -9,10 +9,10 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
+from jostle.base import checks
 from jostle.base.errors import UsageError
 from jostle.boolean import cube, functions
 from jostle.landscape.network import whole
-from jostle.models.sizes import check_positive
 
 TARGETS = ("parity", "majority", "first", "mean")
 """The functions of paper 2's figures."""
@@ -107,7 +107,7 @@ def known(name: str, n: int) -> Task:
     >>> known("majority", 3).label(np.array([[1, 1, -1], [-1, -1, 1]], dtype=np.int8)).tolist()
     [1.0, 0.0]
     """
-    check_positive(n=n)
+    checks.sizes(n=n)
     if not isinstance(name, str):
         raise UsageError(f"name={name!r} must be the name of a function, e.g. 'parity'")
     functions.create(name, n)
@@ -137,7 +137,7 @@ def tabulated(labels: ArrayLike, *, train_size: int | None = None, seed: int = 0
         raise UsageError("labels must lie between 0 and 1; for a table of -1 and 1 give (table + 1) / 2")
     if train_size is None:
         return Task(name, cube.dimension(table), table, np.arange(size))
-    check_positive(train_size=train_size)
+    checks.sizes(train_size=train_size)
     if train_size > size:
         raise UsageError(f"train_size={train_size} must be at most {size}, the number of all strings")
     generator = torch.Generator().manual_seed(derived("strings", seed, train_size))

@@ -10,10 +10,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
+from jostle.base import checks
 from jostle.base.errors import FailureError, UsageError
 from jostle.base.progress import Progress, reporter
 from jostle.base.progress import State as Shown
-from jostle.models.sizes import check_positive
 from jostle_papers.p2402_09963.hardness.architectures import evaluation, takes_shorter
 from jostle_papers.p2402_09963.hardness.designs import SHOWN, SMOOTHING, Design, Plan, as_seed
 from jostle_papers.p2402_09963.hardness.layout import Layout
@@ -78,7 +78,7 @@ def train(
         UsageError: one line on what cannot be used as given.
         FailureError: training diverged, or a file could not be written.
     """
-    check_positive(checkpoint_every=checkpoint_every, watch_every=watch_every)
+    checks.sizes(checkpoint_every=checkpoint_every, watch_every=watch_every)
     seeds = _as_seeds(seeds)
     training = _Training(_checked(tasks, seeds, design, plan), design, plan, seeds, folder)
     label = f"train {training.tasks[0].name}"

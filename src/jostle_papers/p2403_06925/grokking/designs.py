@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
+from jostle.base import checks
 from jostle.base.errors import UsageError
 from jostle.base.registry import Registry
-from jostle.models.sizes import check_choice, check_factor, check_positive
 
 INITIALS = ("scaled", "torch")
 
@@ -47,9 +47,10 @@ class Design:
     train_fraction: float = 0.3
 
     def __post_init__(self) -> None:
-        check_positive(dim=self.dim, heads=self.heads, hidden=self.hidden)
-        check_choice("initial", self.initial, INITIALS)
-        check_factor(lr=self.lr, eps=self.eps)
+        checks.sizes(dim=self.dim, heads=self.heads, hidden=self.hidden)
+        checks.choice("initial", self.initial, INITIALS)
+        checks.number("lr", self.lr, above=0)
+        checks.number("eps", self.eps, above=0)
         if self.dim % self.heads:
             raise UsageError(f"dim={self.dim} must be a multiple of heads={self.heads}")
         if not 0 <= self.weight_decay * self.lr < 1:

@@ -6,9 +6,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from jostle.base import checks
 from jostle.base.errors import UsageError
 from jostle.base.randomness import Stream
-from jostle.models.sizes import check_positive
 from jostle.perturbations import must_be_at_least_zero, normals
 from jostle_papers.p2403_06925.grokking.designs import Design
 from jostle_papers.p2403_06925.grokking.passes import Pairs, gathered, logits_from_, parts, scores_of, shares_of
@@ -44,7 +44,7 @@ class Noise:
             std, draws: of the noise, and how often.
         """
         must_be_at_least_zero("std", std, "noise")
-        check_positive(draws=draws)
+        checks.sizes(draws=draws)
         if len(rows) != len(seeds):
             raise UsageError(f"noise for {len(rows)} networks needs as many seeds, got {len(seeds)}")
         count, dim = rows.shape[1], like.shape[-1]

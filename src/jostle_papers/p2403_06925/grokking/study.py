@@ -5,11 +5,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from jostle.base import checks
 from jostle.base.errors import UsageError
 from jostle.base.progress import State
 from jostle.base.store import Record
 from jostle.figures import Series, curves, dots
-from jostle.models.sizes import check_positive
 from jostle.studies.catalogue import register
 from jostle.studies.evidence import over_seeds, proportion, rank_correlation
 from jostle.studies.records import Records
@@ -60,7 +60,7 @@ class Choices(Settings):
     bounds: tuple[int, ...] = (500, 3000)
 
     def __post_init__(self) -> None:
-        check_positive(networks=self.networks, epochs=self.epochs, every=self.every)
+        checks.sizes(networks=self.networks, epochs=self.epochs, every=self.every)
         if len(self.bounds) != 2 or not 1 < self.bounds[0] < self.bounds[1] <= self.epochs:
             raise UsageError(f"bounds={self.bounds} must be two epochs between 1 and epochs={self.epochs}, in order")
 

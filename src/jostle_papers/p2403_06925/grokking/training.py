@@ -13,11 +13,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from jostle.base import specs
+from jostle.base import checks, specs
 from jostle.base.errors import FailureError, UsageError
 from jostle.base.progress import Progress, Reporter, reporter
 from jostle.base.progress import State as Shown
-from jostle.models.sizes import check_positive
 from jostle_papers.p2403_06925.grokking import storage
 from jostle_papers.p2403_06925.grokking.designs import NANDA, Design, chosen
 from jostle_papers.p2403_06925.grokking.gradients import loss_and_gradient
@@ -98,7 +97,7 @@ def train(
         FailureError: training diverged, or a file could not be written.
     """
     task, design = specs.build(TASKS, task, "task", Task), chosen(design)
-    check_positive(epochs=epochs, every=every, checkpoint_every=checkpoint_every)
+    checks.sizes(epochs=epochs, every=every, checkpoint_every=checkpoint_every)
     seeds = _checked(seeds)
     place = Path(tempfile.mkdtemp(prefix="jostle-grokking-") if folder is None else folder)
     run = Run(task, design, seeds, kept_epochs(epochs, every), place)

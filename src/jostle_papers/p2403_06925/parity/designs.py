@@ -8,10 +8,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from jostle.base import checks
 from jostle.base.errors import UsageError
 from jostle.base.registry import Registry, unknown_name
 from jostle.boolean.networks.mlp import MLP
-from jostle.models.sizes import check_factor, check_positive
 from jostle_papers.p2403_06925.parity.recurrent import BitLSTM, BitStateSpace
 from jostle_papers.p2403_06925.parity.task import SparseParity
 from jostle_papers.p2403_06925.parity.transformer import BitTransformer
@@ -60,8 +60,8 @@ class Design:
     def __post_init__(self) -> None:
         if self.network not in NETWORKS:
             raise unknown_name("network", self.network, NETWORKS)
-        check_positive(samples=self.samples, batch_size=self.batch_size)
-        check_factor(lr=self.lr)
+        checks.sizes(samples=self.samples, batch_size=self.batch_size)
+        checks.number("lr", self.lr, above=0)
         if self.batch_size > self.samples:
             raise UsageError(f"batch_size={self.batch_size} must be at most samples={self.samples}")
 

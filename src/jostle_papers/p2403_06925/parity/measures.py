@@ -28,10 +28,10 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
+from jostle.base import checks
 from jostle.base.errors import UsageError
 from jostle.boolean import cube, fourier, pointwise
 from jostle.intervals import fixed
-from jostle.models.sizes import check_positive
 from jostle_papers.p2403_06925.parity.task import SparseParity
 
 LARGEST = 16  # bits of which all 2^d inputs are tried
@@ -91,7 +91,7 @@ class Observer:
     def __init__(
         self, task: SparseParity, *, tests: int = 2000, points: int = 200, seed: int = 0, level: float = 0.95
     ) -> None:
-        check_positive(tests=tests, points=points)
+        checks.sizes(tests=tests, points=points)
         if points > tests:
             raise UsageError(f"points={points} must be at most tests={tests}, of which they are the first")
         if not 0 < level < 1:

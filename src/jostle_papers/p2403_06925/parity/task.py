@@ -6,12 +6,12 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
+from jostle.base import checks
 from jostle.base.errors import UsageError
 from jostle.boolean import functions
 from jostle.boolean.functions.known import KnownFunction
 from jostle.boolean.sampled import uniform_points
 from jostle.data import Dataset
-from jostle.models.sizes import check_positive
 
 # The set of the sparse parities in the released data of Bhattamishra et al. (2211.12316), which paper 1 builds on.
 RELEASED = (2, 9, 23, 36)
@@ -38,14 +38,14 @@ class SparseParity:
     coordinates: tuple[int, ...] = RELEASED
 
     def __post_init__(self) -> None:
-        check_positive(num_bits=self.num_bits)
+        checks.sizes(num_bits=self.num_bits)
         object.__setattr__(self, "coordinates", tuple(self.coordinates))
         assert self.function  # which refuses coordinates that cannot be
 
     @classmethod
     def spread(cls, num_bits: int, degree: int) -> "SparseParity":
         """The product of ``degree`` bits, each in the middle of an equal stretch of the ``num_bits``."""
-        check_positive(num_bits=num_bits, degree=degree)
+        checks.sizes(num_bits=num_bits, degree=degree)
         if degree > num_bits:
             raise UsageError(f"degree={degree} must be at most num_bits={num_bits}")
         return cls(num_bits, tuple((2 * part + 1) * num_bits // (2 * degree) for part in range(degree)))
@@ -77,7 +77,7 @@ class SparseParity:
             seed: of the points; a larger sample begins with a smaller one.
             split: samples of different splits are independent under one seed.
         """
-        check_positive(count=count)
+        checks.sizes(count=count)
         points = torch.from_numpy(uniform_points(self.num_bits, count, seed, f"parity/{split}"))
         labels = (self.monomial(points) > 0).long()
         inputs = points.to(torch.get_default_dtype())

@@ -9,10 +9,10 @@ from typing import Any
 
 import torch
 
+from jostle.base import checks
 from jostle.base.errors import UsageError
 from jostle.base.progress import Progress, State, reporter
 from jostle.base.store import Store
-from jostle.models.sizes import check_positive
 from jostle.training.evaluation import Evaluation
 from jostle_papers.p2403_06925.grokking import Trajectory
 from jostle_papers.p2403_06925.parity.designs import Classifier, Design, chosen
@@ -78,7 +78,7 @@ class Plan:
     checkpoint_every: int = 20
 
     def __post_init__(self) -> None:
-        check_positive(steps=self.steps, every=self.every, checkpoint_every=self.checkpoint_every)
+        checks.sizes(steps=self.steps, every=self.every, checkpoint_every=self.checkpoint_every)
         if self.further is not None and not self.further >= 0:
             raise UsageError(f"further={self.further!r} must be at least 0, or None to train for all steps")
 

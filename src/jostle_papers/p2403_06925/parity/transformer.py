@@ -3,10 +3,10 @@
 import torch
 from torch import Tensor, nn
 
+from jostle.base import checks
 from jostle.base.errors import UsageError
 from jostle.boolean.networks.parts import check_bits
 from jostle.boolean.networks.transformer import Attention, Block, Transformer
-from jostle.models.sizes import check_choice
 
 INITIALS = ("normal", "xavier")
 _FLOOR = -80.0  # of scores below the largest; exp of it is 2e-35, near the least of float32
@@ -38,7 +38,7 @@ class BitTransformer(Transformer):
     def __init__(
         self, *, n: int, dim: int = 32, depth: int = 2, heads: int = 4, mlp_dim: int = 64, initial: str = "normal"
     ) -> None:
-        check_choice("initial", initial, INITIALS)
+        checks.choice("initial", initial, INITIALS)
         super().__init__(n=n, depth=depth, dim=dim, heads=heads, mlp_dim=mlp_dim, norm="pre", positions="added")
         if depth < 2:
             raise UsageError(

@@ -3,8 +3,8 @@
 import torch
 from torch import Tensor, nn
 
+from jostle.base import checks
 from jostle.base.errors import UsageError
-from jostle.models.sizes import check_factor, check_positive
 
 
 class SelfAttention(nn.Module):
@@ -32,8 +32,8 @@ class SelfAttention(nn.Module):
     ) -> None:
         super().__init__()
         dim = vocabulary if dim is None else dim
-        check_positive(vocabulary=vocabulary, num_tokens=num_tokens, dim=dim)
-        check_factor(scale=scale)
+        checks.sizes(vocabulary=vocabulary, num_tokens=num_tokens, dim=dim)
+        checks.number("scale", scale, above=0)
         self.num_tokens, self.vocabulary = num_tokens, vocabulary
         source = torch.Generator().manual_seed(seed)
         self.output = nn.Parameter(scale * torch.randn(num_tokens, dim, generator=source))  # U

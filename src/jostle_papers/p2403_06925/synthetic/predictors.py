@@ -5,8 +5,8 @@ from fractions import Fraction
 
 from torch import Tensor
 
+from jostle.base import checks
 from jostle.base.errors import UsageError
-from jostle.models.sizes import check_choice
 from jostle_papers.p2403_06925.synthetic.task import SparseFrequent
 
 INFORMATIVE = ("sparse", "frequent")
@@ -27,7 +27,7 @@ def counting(task: SparseFrequent, group: str) -> Callable[[Tensor], Tensor]:
     >>> counting(task, "frequent")(torch.tensor([[6, 3, 6, 5, 4, 1]])).item()
     -1.0
     """
-    check_choice("group", group, INFORMATIVE)
+    checks.choice("group", group, INFORMATIVE)
     weights = task.direction(group)
     return lambda tokens: weights[tokens].sum(dim=-1, keepdim=True)
 
@@ -59,7 +59,7 @@ def counting_sensitivity(
         tie: by how much a count that becomes 0 is a change; 1/2 is also what sign(0) = +1 comes to, on balanced labels.
         includes_present: whether P may draw the token that is there already.
     """
-    check_choice("group", group, INFORMATIVE)
+    checks.choice("group", group, INFORMATIVE)
     if not 0 <= tie <= 1:
         raise UsageError(f"tie={tie} must lie between 0 (a count of 0 is no change) and 1 (it is one)")
     is_sparse = group == "sparse"

@@ -9,8 +9,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from jostle.base import checks
 from jostle.base.errors import FailureError, UsageError
-from jostle.models.sizes import check_positive
 from jostle.responses import Flip
 from jostle_papers.p2403_06925.synthetic.network import SelfAttention
 
@@ -29,7 +29,7 @@ def flips(function: Callable[[Tensor], Tensor], tokens: Tensor, vocabulary: int)
     >>> flips(lambda tokens: 2.0 * tokens.sum(dim=1) - 3, torch.tensor([[1, 0]]), vocabulary=3).int().tolist()
     [[[0, 0, 1], [0, 1, 1]]]
     """
-    check_positive(vocabulary=vocabulary)
+    checks.sizes(vocabulary=vocabulary)
     _check(tokens)
     batch, length = tokens.shape
     response = Flip()

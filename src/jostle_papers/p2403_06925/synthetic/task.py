@@ -10,10 +10,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from jostle.base import checks
 from jostle.base.errors import UsageError
 from jostle.base.randomness import Stream
 from jostle.data import Dataset
-from jostle.models.sizes import check_positive
 
 GROUPS = ("sparse", "frequent", "irrelevant")
 
@@ -55,7 +55,7 @@ class SparseFrequent:
     num_tokens: int = 50
 
     def __post_init__(self) -> None:
-        check_positive(**vars(self))
+        checks.sizes(**vars(self))
         if self.num_irrelevant < 0:
             raise UsageError(
                 f"sparse={self.sparse} and frequent={self.frequent} tokens do not fit into num_tokens={self.num_tokens}"
@@ -127,7 +127,7 @@ class SparseFrequent:
         >>> few.inputs.tolist(), few.labels.tolist()
         ([[4, 6, 2, 0, 6, 5], [6, 5, 6, 0, 4, 4]], [1, 1])
         """
-        check_positive(count=count)
+        checks.sizes(count=count)
         length = self.num_tokens
         index, zeros = np.arange(count), np.zeros(count)
         numbers = Stream(seed, f"sparse-frequent/{split}").uniforms(index, zeros, zeros, size=2 * length + 1)
