@@ -75,5 +75,5 @@ def test_radius_0_and_wrong_arguments():
         word_sensitivity(Identity(), words, positions=[])
     with pytest.raises(UsageError, match="features of the input are all 0"):
         sensitivity_at(Recomputed(lambda batch: batch.flatten(1) * 0, words, 0))
-    with pytest.raises(UsageError, match="draws=.* must be a whole number, at least 1"):
+    with pytest.raises(UsageError, match=r"draws=.* must be a whole number, at least 1"):
         word_sensitivity(Identity(), words, draws=0)

@@ -53,7 +53,7 @@ def test_wrong_words():
         on_sphere(torch.zeros(2, 3))
     with pytest.raises(UsageError, match=r"cosine=1 must be a number from 0 to below 1"):
         shared_mean_words(1, num_tokens=2, dim=2, cosine=1)
-    with pytest.raises(UsageError, match="num_tokens=.* must be a whole number"):
+    with pytest.raises(UsageError, match=r"num_tokens=.* must be a whole number"):
         isotropic_words(1, num_tokens=0, dim=2)
 
 

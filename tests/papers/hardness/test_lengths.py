@@ -60,7 +60,7 @@ def test_wrong_training_is_one_clear_line(choices, message):
 
 @pytest.mark.parametrize("groups", [0, "a", 2.0])
 def test_groups_are_a_whole_number(groups):
-    with pytest.raises(UsageError, match="groups=.* must be a whole number, at least 1"):
+    with pytest.raises(UsageError, match=r"groups=.* must be a whole number, at least 1"):
         train_encoder("first", SPAN, SMALL, PLAN, groups=groups, seed=0)
 
 

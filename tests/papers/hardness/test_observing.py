@@ -152,5 +152,5 @@ def test_a_column_of_numbers_is_not_taken_for_a_row():
 
 @pytest.mark.parametrize("count", [0, -1, 2.0])
 def test_no_strings_cannot_be_drawn(count):
-    with pytest.raises(UsageError, match="count=.* must be a whole number, at least 1"):
+    with pytest.raises(UsageError, match=r"count=.* must be a whole number, at least 1"):
         drawn(4, count, 0)

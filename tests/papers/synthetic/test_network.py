@@ -67,9 +67,9 @@ def test_wrong_tokens_are_refused(tokens, message):
 
 
 def test_wrong_sizes_are_refused():
-    with pytest.raises(UsageError, match="dim=.* must be a whole number"):
+    with pytest.raises(UsageError, match=r"dim=.* must be a whole number"):
         SelfAttention(vocabulary=5, dim=0)
-    with pytest.raises(UsageError, match="scale=.* must be a finite number above 0"):
+    with pytest.raises(UsageError, match=r"scale=.* must be a finite number above 0"):
         SelfAttention(vocabulary=5, scale=0)
 
 

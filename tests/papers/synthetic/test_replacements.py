@@ -77,7 +77,7 @@ def test_wrong_use_is_one_line():
         flips(network, INPUTS.double(), 8)
     with pytest.raises(UsageError, match="at least one sequence"):
         attention_flips(network, INPUTS[:0])
-    with pytest.raises(UsageError, match="vocabulary=.* must be a whole number"):
+    with pytest.raises(UsageError, match=r"vocabulary=.* must be a whole number"):
         flips(network, INPUTS, 0)
 
 

@@ -104,5 +104,5 @@ def test_what_cannot_be_is_refused(given, message):
     usual = {"sparse": 3, "frequent": 5, "difference": 1, "kinds": 16, "vocabulary": 59}
     with pytest.raises(UsageError, match=message):
         SparseFrequent(**(usual | given))
-    with pytest.raises(UsageError, match="count=.* must be a whole number"):
+    with pytest.raises(UsageError, match=r"count=.* must be a whole number"):
         TASKS[0].sample(0, seed=0)
