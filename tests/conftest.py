@@ -1,11 +1,17 @@
-"""Strict defaults for the whole suite: float64, one thread, no network, a fixed seed."""
+"""Strict defaults for the whole suite: float64, one thread, no network, a fixed seed, Ctrl-C that interrupts."""
 
+import signal
 import socket
 
 import pytest
 import torch
 
 from jostle.base.randomness import Stream
+
+# A shell that starts a program in the background, and nohup, let it ignore Ctrl-C, and so would every program that a
+# test starts. With a handler of its own here, programs started from here have the usual one.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)
