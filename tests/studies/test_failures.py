@@ -24,7 +24,8 @@ from tests.studies.test_kills import THINGS, Diverging, First, records
 def cache(tmp_path_factory):
     """An empty cache of datasets; the studies and pictures made up for tests are known."""
     pictures, known = THINGS
-    DATASETS.names()  # all others first, so that they are there afterwards
+    for name in DATASETS.homes:
+        DATASETS.get(name)  # all others first: a module files its names only once
     folder = tmp_path_factory.mktemp("cache")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(DATASETS, "_things", DATASETS._things | pictures)

@@ -3,7 +3,8 @@ import re
 import pytest
 
 from jostle.report import recover, render, write
-from jostle.studies import CellsFailedError, beyond, page, run
+from jostle.studies import CellsFailedError, beyond, run
+from jostle.studies.page import page
 from tests.studies.toys import Toy, make_known
 
 

@@ -36,17 +36,20 @@ def report(
     path = output if output is not None or printed else Path("report.html")
     if path is not None:
         check_writable(path, "report.html")
-    from jostle import studies
-    from jostle.report import write
+    from jostle.studies.scoreboard import markdown as as_markdown
+    from jostle.studies.scoreboard import scoreboard
 
-    rows = studies.scoreboard(runs)
+    rows = scoreboard(runs)
     if not rows:
         raise UsageError(f"{runs} holds no runs of studies, so there is nothing to report; jostle run NAME makes some")
     if path is not None:
-        write(studies.page(runs), path)
+        from jostle.report import write
+        from jostle.studies.page import page
+
+        write(page(runs), path)
     if as_json:
         print(json.dumps([row.to_dict() for row in rows], indent=1))  # noqa: T201
     elif markdown:
-        print(studies.markdown(rows), end="")  # noqa: T201
+        print(as_markdown(rows), end="")  # noqa: T201
     else:
         print(f"report of {counted(len(rows), 'run')}: {path}")  # noqa: T201

@@ -16,7 +16,6 @@ from jostle.studies.evidence import (
     recorded,
     unpaired,
 )
-from jostle.studies.page import page
 from jostle.studies.records import Records
 from jostle.studies.runner import CellsFailedError, Result, run
 from jostle.studies.scoreboard import Row, markdown, scoreboard
@@ -69,7 +68,6 @@ __all__ = [
     "names",
     "over_seeds",
     "overall",
-    "page",
     "paired",
     "proportion",
     "recorded",

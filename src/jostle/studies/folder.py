@@ -21,11 +21,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from filelock import FileLock, Timeout
+
 from jostle.base.errors import FailureError, UsageError
 from jostle.base.store import Record, Store
 
 RECORDS, SUMMARY, FIGURES, CHECKPOINTS = "records.jsonl", "summary.json", "figures", "checkpoints"
-NETWORKS = "networks"
+NETWORKS, LOCK = "networks", ".lock"
 ASIDE = ".before-"  # in the name of a folder that --fresh put aside
 
 _SAFE = re.compile(r"[^A-Za-z0-9=._-]+")
@@ -96,12 +98,18 @@ def _differing(was: Any, now: Any) -> tuple[Any, Any]:
     return tuple({key: side[key] for key in keys if key in side} for side in (was, now))  # type: ignore[return-value]
 
 
-def put_aside(folder: Path) -> Path | None:
-    """Rename a folder that exists, so that nothing is lost and a new run finds none; returns its new name."""
-    if not folder.exists():
-        return None
+def put_aside(folder: Path) -> None:
+    """Move what is in ``folder`` to a new folder beside it, so that a new run finds nothing and nothing is lost.
+
+    The lock stays, because the caller holds it and Windows does not move an open file. Records move last: after a kill
+    in the middle, ``--fresh`` can be given again.
+    """
     now = datetime.datetime.now(datetime.UTC).strftime("%Y%m%dT%H%M%S%f")
-    return folder.rename(folder.with_name(f"{folder.name}{ASIDE}{now}"))
+    aside = folder.with_name(f"{folder.name}{ASIDE}{now}")
+    aside.mkdir()
+    for path in sorted(folder.iterdir(), key=lambda path: path.name == RECORDS):
+        if path.name != LOCK:
+            path.rename(aside / path.name)
 
 
 @contextlib.contextmanager
@@ -109,19 +117,12 @@ def only_here(folder: Path) -> Iterator[None]:
     """Hold ``folder`` for this run: two writers would cut off each other's records. A kill lets go of it too."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        lock = (folder / ".lock").open("w")
+        lock = FileLock(folder / LOCK).acquire(blocking=False)
+    except Timeout:
+        raise UsageError(f"folder {folder} is in use by another run; wait for it or give another --out") from None
     except OSError as error:
         raise UsageError(f"folder {folder} cannot be written: {error.strerror or error}; give another --out") from None
     with lock:
-        try:
-            import fcntl
-        except ImportError:  # not on Windows; there two runs at once are not noticed
-            yield
-            return
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise UsageError(f"folder {folder} is in use by another run; wait for it or give another --out") from None
         yield
 
 

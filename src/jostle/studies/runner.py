@@ -13,7 +13,6 @@ from jostle.base.progress import Progress, Reporter, State, reporter
 from jostle.base.provenance import provenance
 from jostle.base.registry import unknown_name
 from jostle.base.store import Store
-from jostle.figures import save
 from jostle.studies import folder as folders
 from jostle.studies.catalogue import get
 from jostle.studies.records import Records
@@ -107,10 +106,9 @@ def run(
     _count("workers", workers)
     if data is not None and not Path(data).expanduser().is_dir():
         raise UsageError(f"data={data} is not a folder; give the folder that holds the datasets")
-    if fresh and (plan.folder / folders.RECORDS).exists():
-        with folders.only_here(plan.folder):
-            folders.put_aside(plan.folder)
     with folders.only_here(plan.folder):
+        if fresh and (plan.folder / folders.RECORDS).exists():
+            folders.put_aside(plan.folder)
         about = {"title": plan.study.title, "claim": plan.study.claim}
         store = folders.open_store(plan.folder, plan.identity, about)
         jobs = _left(plan, store, None if data is None else Path(data), device)
@@ -225,6 +223,8 @@ def _shown(progress: Progress, label: str, total: int, done: int) -> Iterator[_S
 
 def _summed_up(plan: _Plan, store: Store) -> Result:
     """Figures and ``summary.json``, from the records alone."""
+    from jostle.figures import save  # only here: processes that work on cells need no matplotlib
+
     study, scale = plan.study, plan.identity.scale
     entries = {cell.key: store[f"cell/{cell.key}"] for cell in plan.cells}
     records = Records(plan.cells, {key: entry["record"] for key, entry in entries.items()}, plan.settings, scale)

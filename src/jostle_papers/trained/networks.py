@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from filelock import FileLock
 
 from jostle.base.errors import FailureError
 from jostle.base.files import write_text
@@ -61,16 +62,9 @@ def kept(folder: Path, made: dict[str, Any]) -> Iterator[Path]:
     digest = hashlib.sha256(json.dumps(made, sort_keys=True).encode()).hexdigest()[:12]
     place = folder / f"{made['network']['model']}-{digest}"
     place.mkdir(parents=True, exist_ok=True)
-    with (place / ".lock").open("w") as lock:
-        try:
-            import fcntl
-
-            fcntl.flock(lock, fcntl.LOCK_EX)
-        except ImportError:  # not on Windows; there two processes may train the same network at once
-            pass
-        else:
-            for part in place.glob(".*.part"):  # what a kill left of a checkpoint; nobody else is here
-                part.unlink(missing_ok=True)
+    with FileLock(place / ".lock"):
+        for part in place.glob(".*.part"):  # what a kill left of a checkpoint; nobody else is here
+            part.unlink(missing_ok=True)
         if not (place / "recipe.json").exists():
             write_text(place / "recipe.json", json.dumps(made, indent=1) + "\n")
         yield place
