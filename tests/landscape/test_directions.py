@@ -156,7 +156,7 @@ def test_losses_and_labels():
     [
         ({}, "protocol='paper' needs rho=, the length of a step"),
         ({"rho": 1.0, "std": 0.1}, "protocol='paper' needs rho="),
-        ({"rho": -1.0}, "rho=-1.0 must be a finite number, 0 or larger"),
+        ({"rho": -1.0}, "rho=-1.0 must be a finite number, at least 0"),
         ({"rho": 1.0, "protocol": "released"}, "moves each weight by std="),
         ({"protocol": "released"}, "give labels, or a dataset that has them"),
         ({"rho": 1.0, "directions": 1}, "directions=1 must be a whole number, at least 2"),

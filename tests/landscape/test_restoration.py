@@ -7,7 +7,7 @@ from torch import nn
 from jostle import landscape
 from jostle.base.errors import FailureError
 from jostle.landscape import network
-from jostle.landscape.weights import kept
+from jostle.landscape.weights import preserve
 from tests.landscape.toys import Counting, state
 
 X = torch.randn(6, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
@@ -74,10 +74,10 @@ def test_gradients_are_possible_afterwards():
 def test_kept_sets_one_mode_and_restores_each():
     model = nn.Sequential(nn.Dropout(), nn.BatchNorm1d(3))
     model[1].eval()
-    with kept(model):
+    with preserve(model):
         assert [module.training for module in model.modules()] == [False] * 3
         assert not torch.is_grad_enabled()
-    with kept(model, training=True):
+    with preserve(model, training=True):
         assert [module.training for module in model.modules()] == [True] * 3
     assert [module.training for module in model.modules()] == [True, True, False]
     assert torch.is_grad_enabled()

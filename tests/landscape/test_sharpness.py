@@ -183,7 +183,7 @@ def test_progress():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"std": -0.1}, "std=-0.1 must be a finite number, 0 or larger"),
+        ({"std": -0.1}, "std=-0.1 must be a finite number, at least 0"),
         ({"std": math.nan}, "std=nan must be"),
         ({"std": "0.1"}, "std='0.1' must be"),
         ({"draws": 1}, "draws=1 must be a whole number, at least 2"),
@@ -196,7 +196,7 @@ def test_progress():
         ({"model": torch.relu}, "expected a torch.nn.Module"),
         ({"protocol": "relased"}, "unknown protocol 'relased'; did you mean released"),
         ({"reduction": "max"}, "unknown reduction 'max'; did you mean mean"),
-        ({"level": 1.0}, "level=1.0 must lie between"),
+        ({"level": 1.0}, "level=1.0 must be a finite number above 0"),
         ({"seed": 0.5}, "seed=0.5 must be a whole number"),
         ({"batch_size": 0}, "batch_size=0 must be a whole number, at least 1"),
         ({"draws_at_once": 0}, "draws_at_once=0 must be"),

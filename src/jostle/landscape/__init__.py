@@ -1,10 +1,12 @@
 """How flat a minimum is: what outputs, predictions and losses do when the weights are moved.
 
-``sharpness`` (paper 1) and ``average_direction_sharpness`` (paper 2) move the weights at random, ``curvature`` looks at
-the Hessian of the loss, ``layernorm_blowup`` and ``parameter_norm`` are what paper 2 trades against each other, and
-``sensitivity_gap`` is why a sensitive function is sharp. Left on the line: perturbations, responses, sampling; beside
-it: estimates, which moves inputs instead of weights; right: ``jostle.boolean``. ``weights`` moves weights, ``network``
-evaluates them, ``drawing`` is the loop over draws; ``normalising`` knows what norms do.
+``sharpness`` (paper 1) and ``average_direction_sharpness`` (paper 2) move the weights at random. ``curvature`` is the
+Hessian of the loss. ``layernorm_blowup`` and ``parameter_norm`` are the two quantities that paper 2 trades against each
+other. ``sensitivity_gap`` is the reason why a sensitive function is sharp.
+
+Inside: ``weights`` chooses and moves parameters, ``network`` evaluates a model with moved parameters, ``draws`` is the
+loop over draws, ``averages`` has the means over draws with their intervals, ``losses`` reads losses and labels.
+``jostle.estimates`` moves inputs instead of weights.
 """
 
 from jostle.landscape.averages import MeanOverDraws

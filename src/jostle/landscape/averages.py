@@ -1,6 +1,7 @@
-"""A mean over independent draws of the weights, with its interval. Draws are the units: inputs share each of them.
+"""Means over independent draws of the weights, with their intervals.
 
-The interval of a mean over directions and inputs that are both drawn, every direction with every input.
+A draw moves the weights for all inputs together. So draws, and not inputs, are the independent units of an interval
+for exactly the inputs given; ``crossed_interval`` is for inputs that were drawn at random too.
 """
 
 import math
@@ -19,11 +20,11 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class MeanOverDraws(Estimate):
-    """The mean of one number for each draw of the weights.
+    """The mean over draws of the weights of one number for each draw.
 
     Arguments:
         value: the mean.
-        interval: for the mean over all possible draws, on exactly the inputs given; says how it was made.
+        interval: for the mean over all possible draws, on exactly the inputs given.
         per_draw: (draws,), the mean over the inputs for each draw.
     """
 
@@ -35,7 +36,7 @@ class MeanOverDraws(Estimate):
 
 
 def real_mean(per_draw: Floats, level: float, *, is_exact: bool = False, least: float = -math.inf) -> MeanOverDraws:
-    """The mean of real numbers with Student's t interval: asymptotic, too narrow where a few draws carry the mean.
+    """The mean of real numbers with Student's t interval. Asymptotic: too narrow if a few draws dominate the mean.
 
     >>> mean = real_mean(np.array([1.0, 2.0, 3.0]), 0.95)
     >>> mean.value, round(mean.low, 4), round(mean.high, 4)
@@ -44,9 +45,9 @@ def real_mean(per_draw: Floats, level: float, *, is_exact: bool = False, least: 
     Arguments:
         per_draw: (draws,).
         level: coverage.
-        is_exact: the draws cannot differ, since nothing is random: the interval has no width. Otherwise equal draws
-            say nothing about their spread, and the interval is open.
-        least: no mean can be smaller; the interval ends there.
+        is_exact: nothing is random, so the draws cannot differ: the interval has width 0. Otherwise equal draws say
+            nothing about their spread, and the interval is open.
+        least: the smallest possible mean; the interval ends there.
     """
     value = math.fsum(per_draw) / len(per_draw)
     if is_exact:
@@ -63,9 +64,9 @@ def real_mean(per_draw: Floats, level: float, *, is_exact: bool = False, least: 
 def share_mean(per_draw: Floats, level: float, *, is_exact: bool = False) -> MeanOverDraws:
     """The mean of shares between 0 and 1.
 
-    Student's t, cut to [0, 1], if every draw changes something and none changes everything. Otherwise changes are too
-    rare (or too common) for it, and Gaffke's bound for any distribution on [0, 1] is used: 5 draws without a change
-    leave [0, 0.52] at level 0.95.
+    The interval is Student's t, cut to [0, 1], if every draw changes something and none changes everything. Otherwise
+    changes are too rare, or too common, for Student's t, and the interval is Gaffke's bound, which holds for any
+    distribution on [0, 1]: 5 draws without a change leave [0, 0.52] at level 0.95.
 
     >>> share_mean(np.zeros(5), 0.95).interval.method
     "Gaffke's bound over 5 draws"
@@ -85,15 +86,15 @@ def share_mean(per_draw: Floats, level: float, *, is_exact: bool = False) -> Mea
 def crossed_interval(
     per_draw: Floats, per_input: Floats, level: float, *, is_exact: bool = False, least: float = -math.inf
 ) -> Interval:
-    """An interval for the mean over all possible draws of the weights and the population of the inputs.
+    """An interval for the mean over all possible draws of the weights and over the population of the inputs.
 
-    With y_ij for draw i of D and input j of N, the variance of the grand mean is s_D^2 / D + s_N^2 / N + s_DN^2 / DN.
-    It is estimated by
+    Every draw is used with every input. With y_ij for draw i of D and input j of N, the variance of the grand mean is
+    s_D^2 / D + s_N^2 / N + s_DN^2 / DN. Its estimate
 
-        V = var(means over inputs) / D + var(means over draws) / N,
+        V = var(means over inputs) / D + var(means over draws) / N
 
-    which counts the last term twice, so a little too much; then mean -+ t sqrt(V), with Satterthwaite's degrees of
-    freedom. Asymptotic, as Student's.
+    counts the last term twice, so it is a little too large. The interval is mean -+ t sqrt(V), with Satterthwaite's
+    degrees of freedom: asymptotic, as Student's.
 
     >>> found = crossed_interval(np.array([1.0, 2.0, 3.0]), np.array([2.0, 2.0, 2.0]), 0.95)
     >>> round(found.low, 4), round(found.high, 4)  # inputs that do not differ leave Student's t over draws
@@ -103,8 +104,8 @@ def crossed_interval(
         per_draw: (D,), the mean over the inputs for each draw.
         per_input: (N,), the mean over the draws for each input.
         level: coverage.
-        is_exact: nothing is random: the interval has no width.
-        least: no mean can be smaller; the interval ends there.
+        is_exact: nothing is random: the interval has width 0.
+        least: the smallest possible mean; the interval ends there.
     """
     draws, inputs = len(per_draw), len(per_input)
     value = math.fsum(per_draw) / draws

@@ -1,4 +1,4 @@
-"""The loop over draws: clean outputs once, then the outputs of every draw, reduced to a few numbers each."""
+"""The loop over draws of the weights: clean outputs once, then a few numbers from the outputs of every draw."""
 
 import contextlib
 import math
@@ -12,23 +12,24 @@ from jostle.base import progress as progress_bar
 from jostle.base.errors import FailureError, UsageError
 from jostle.landscape.averages import Floats
 from jostle.landscape.network import Network
-from jostle.landscape.weights import WeightNoise, kept
+from jostle.landscape.weights import WeightNoise, preserve
 from jostle.training.randomness import own_randomness
 
 Compare = Callable[[slice, Tensor, Tensor], list[Tensor]]
-"""Rows, outputs before and outputs after, both (batch, ...), to numbers of each input, each (batch,)."""
+"""From the rows of a batch and its outputs before and after, both (batch, ...), to numbers of each input, (batch,)."""
 
 
 @dataclass(frozen=True)
-class Drawing:
-    """Which draws of which weights are evaluated how.
+class WeightDraws:
+    """Draws of the weights of a network, and how they are evaluated.
 
     Arguments:
         network: the model and its inputs.
-        noise: what moves its weights.
-        draws: how many.
-        at_once: how many are evaluated together, or None for the rule of ``Network.groups``.
-        in_training: whether the moved network is in train mode; one draw at a time, with dropout by seed and draw.
+        noise: how the weights are moved.
+        draws: how many draws.
+        at_once: how many draws are evaluated together, or None for the rule of ``Network.groups``.
+        in_training: whether the moved network is in train mode. Then draws are evaluated one at a time, and dropout is
+            a function of the seed and the draw.
         seed: of that dropout.
     """
 
@@ -47,13 +48,13 @@ class Drawing:
 
     @property
     def passes(self) -> int:
-        """Inputs that the model answers."""
+        """How many inputs the model answers in all."""
         return len(self.network) * (self.draws + 1)
 
-    def clean(self) -> list[Tensor]:
-        """The outputs (batch, ...) of each batch, in eval mode, with the weights as they are."""
-        with kept(self.network.model):
-            outputs = [self.network.answer(rows) for rows in self.network.batches()]
+    def clean_outputs(self) -> list[Tensor]:
+        """The outputs (batch, ...) of each batch, in eval mode, with the model's own weights."""
+        with preserve(self.network.model):
+            outputs = [self.network.clean_outputs(rows) for rows in self.network.batches()]
         bad = sum(int((~part.isfinite().reshape(len(part), -1).all(dim=1)).sum()) for part in outputs)
         if bad:
             raise FailureError(
@@ -62,17 +63,17 @@ class Drawing:
             )
         return outputs
 
-    def measured(self, clean: list[Tensor], compare: Compare, progress: progress_bar.Progress = False) -> Floats:
+    def mean_changes(self, clean: list[Tensor], compare: Compare, progress: progress_bar.Progress = False) -> Floats:
         """The mean over the inputs of each number of ``compare``, for each draw: (numbers, draws)."""
-        with kept(self.network.model):
+        with preserve(self.network.model):
             groups = self.network.groups(self.noise, self.draws, 1 if self.in_training else self.at_once)
         found: list[list[float]] = []
         total = 0.0
         report = progress_bar.reporter(progress, "weights")
         try:
             for group in groups:
-                with kept(self.network.model, training=self.in_training), self._dropout(group[0]):
-                    found += self._group(group, clean, compare)
+                with preserve(self.network.model, training=self.in_training), self._dropout(group[0]):
+                    found += self._means_of(group, clean, compare)
                 total += math.fsum(numbers[0] for numbers in found[-len(group) :])
                 passes = len(self.network) * (len(found) + 1)
                 report(progress_bar.State(len(found) / self.draws, passes, f"{total / len(found):.4g}"))
@@ -80,10 +81,10 @@ class Drawing:
             report.close()
         return np.array(found).T
 
-    def _group(self, group: list[int], clean: list[Tensor], compare: Compare) -> list[list[float]]:
-        """The means of each draw of a group."""
+    def _means_of(self, group: list[int], clean: list[Tensor], compare: Compare) -> list[list[float]]:
+        """For each draw of a group, the mean over the inputs of each number of ``compare``."""
         numbers: list[list[list[Tensor]]] = [[] for _ in group]  # [draw][batch][number]
-        for before, (rows, outputs) in zip(clean, self.network.answers(self.noise, group), strict=True):
+        for before, (rows, outputs) in zip(clean, self.network.moved_outputs(self.noise, group), strict=True):
             for place, parts in enumerate(numbers):
                 parts.append(compare(rows, before, outputs[:, place]))
         return [[_mean(list(part)) for part in zip(*parts, strict=True)] for parts in numbers]

@@ -1,4 +1,4 @@
-"""Losses by name or as functions, and the labels they are taken against."""
+"""Losses, by name or as functions, and the labels that they compare outputs with."""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,8 +7,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from jostle.base import checks
 from jostle.base.errors import JostleError, UsageError
-from jostle.landscape.network import choice
 from jostle.training import evaluation as objectives
 
 Loss = Callable[[Tensor, Tensor], Tensor]
@@ -17,19 +17,20 @@ _ELEMENTWISE = (nn.MSELoss, nn.L1Loss, nn.SmoothL1Loss, nn.HuberLoss)
 
 
 def as_loss(loss: Any) -> Loss:
-    """Outputs and labels of a batch to the loss of each input, (batch,), or to their mean.
+    """A function from the outputs and labels of a batch to the loss of each input, (batch,), or to their mean.
 
     >>> as_loss("mse")(torch.tensor([[1.0], [3.0]]), torch.tensor([0, 1])).tolist()
     [1.0, 4.0]
 
     Arguments:
-        loss: ``mse``, the squared error (its mean over several outputs); ``cross-entropy``, in its binary form for a
-            single logit; or a function, such as ``nn.MSELoss()``, that gives a mean over the batch or a number each.
+        loss: ``mse``, the squared error, averaged over several outputs; ``cross-entropy``, in its binary form for a
+            single logit; or a function, such as ``nn.MSELoss()``, that returns the mean over the batch or one number
+            for each input.
     """
     if isinstance(loss, str):
-        return squared_errors if choice("loss", loss, NAMES) == "mse" else _cross_entropies
+        return squared_errors if checks.choice("loss", loss, NAMES) == "mse" else _cross_entropies
     if not callable(loss):
-        raise UsageError(f"loss={loss!r} must be one of {', '.join(NAMES)} or a function of outputs and labels")
+        raise checks.wrong("loss", loss, f"one of {', '.join(NAMES)} or a function of outputs and labels")
     if getattr(loss, "reduction", "mean") == "sum":
         raise UsageError("loss has reduction='sum'; give one with reduction='mean' or 'none', so that batches compare")
     return loss  # type: ignore[no-any-return]
@@ -58,10 +59,10 @@ def _cross_entropies(outputs: Tensor, labels: Tensor) -> Tensor:
 
 
 def check_labels(loss: Loss, outputs: Tensor, labels: Tensor) -> None:
-    """Raise unless the labels of all inputs suit the loss, so that it can be taken from outputs like these.
+    """Raise unless the labels of all inputs fit the loss and outputs like these.
 
     Arguments:
-        loss: as ``as_loss`` returns it.
+        loss: a function of ``as_loss``.
         outputs: of some inputs, (batch, ...).
         labels: of all inputs, (N, ...).
     """
@@ -77,7 +78,7 @@ def check_labels(loss: Loss, outputs: Tensor, labels: Tensor) -> None:
 
 
 def _check_classes(outputs: Tensor, labels: Tensor) -> None:
-    """Raise unless labels are numbers of classes that the outputs, (batch, classes), have."""
+    """Raise unless labels are whole numbers, each a class of the outputs (batch, classes)."""
     if outputs.dim() > 2:
         raise UsageError(f"loss='cross-entropy' takes outputs (batch, classes), and they are {tuple(outputs.shape)}")
     is_single = outputs.dim() == 1 or outputs.shape[1] == 1
@@ -93,17 +94,17 @@ def _check_classes(outputs: Tensor, labels: Tensor) -> None:
 
 
 def per_input(loss: Loss, outputs: Tensor, labels: Tensor) -> Tensor:
-    """The loss of each input, (batch,), in float64; a mean over the batch stands for each of them."""
+    """The loss of each input, (batch,), in float64. A loss that is a mean over the batch is repeated for each input."""
     return _answer(loss, outputs, labels).detach().double().expand(len(outputs))
 
 
 def is_mean(loss: Loss, outputs: Tensor, labels: Tensor) -> bool:
-    """Whether a loss gives one number for several inputs, so that theirs are not known."""
+    """Whether a loss returns one number for several inputs, so that the loss of each input is not known."""
     return len(outputs) > 1 and _answer(loss, outputs, labels).dim() == 0
 
 
 def _answer(loss: Loss, outputs: Tensor, labels: Tensor) -> Tensor:
-    """What a loss gives: a number for each input, (batch,), or one."""
+    """The answer of a loss: one number for each input, (batch,), or a single number."""
     try:
         found = loss(outputs, labels)
     except JostleError:
@@ -120,7 +121,7 @@ def _answer(loss: Loss, outputs: Tensor, labels: Tensor) -> Tensor:
 
 
 def as_labels(labels: Any, inputs: Any, count: int) -> Tensor | None:
-    """The labels as a tensor (count, ...): those given, or those of the dataset given as inputs, or None."""
+    """The labels as a tensor (count, ...): the given labels, or else those of a dataset; None if there are none."""
     found = getattr(inputs, "labels", None) if labels is None else labels
     if found is None:
         return None

@@ -1,4 +1,4 @@
-"""Why a sensitive function is far from every insensitive one: paper 2's lower bound at a finite number of bits."""
+"""Paper 2's lower bound for a finite number of bits: a sensitive function is far from every insensitive one."""
 
 import math
 from dataclasses import dataclass
@@ -30,17 +30,17 @@ class SensitivityGap:
 
     @property
     def bound(self) -> float:
-        """(sqrt as_n(f) - sqrt as_n(g))^2 / n, which the distance cannot be below."""
+        """(sqrt as_n(f) - sqrt as_n(g))^2 / n: the distance is at least this."""
         return (math.sqrt(self.first) - math.sqrt(self.second)) ** 2 / self.n
 
     @property
     def slack(self) -> float:
-        """Distance less bound."""
+        """The distance minus the bound."""
         return self.distance - self.bound
 
     @property
     def holds(self) -> bool:
-        """Whether the distance is not below the bound, up to rounding: false is an error in the tables."""
+        """Whether the distance is at least the bound, up to rounding. If not, the tables are wrong."""
         return self.slack >= -_ROUNDING * max(self.first, self.second, self.distance, 1e-300)
 
     def to_dict(self) -> dict[str, Any]:
@@ -53,9 +53,9 @@ def sensitivity_gap(first: ArrayLike, second: ArrayLike) -> SensitivityGap:
 
         E (f - g)^2  >=  (sqrt as_n(f) - sqrt as_n(g))^2 / n,    as_n(f) = E sum over i of (f(x) - f(x^i))^2 / 4
 
-    for all real f and g, with x^i for x with bit i flipped: as_n(f) is the sum of |U| fhat(U)^2, so its square root is
-    a norm in which f and g differ by at most sqrt(n) times their distance. This is why the average direction sharpness
-    of a network that computes a sensitive function is large if its perturbed copies are insensitive (paper 2,
+    holds for all real f and g; x^i is x with bit i flipped. Reason: as_n(f) is the sum of |U| fhat(U)^2, so its square
+    root is a seminorm in which f and g differ by at most sqrt(n) times their distance. So a network that computes a
+    sensitive function has a large average direction sharpness if its perturbed copies are insensitive (paper 2,
     2402.09963, behind Theorem 6).
 
     >>> parity, constant = [1, -1, -1, 1], [0, 0, 0, 0]
@@ -77,6 +77,6 @@ def sensitivity_gap(first: ArrayLike, second: ArrayLike) -> SensitivityGap:
 
 
 def _total_sensitivity(table: Floats, n: int) -> float:
-    """as_n by enumeration: each pair of neighbours once."""
+    """as_n by enumeration of all pairs of neighbours."""
     pairs = (table.reshape(-1, 2, 2**bit) for bit in range(n))
     return float(sum(np.square(pair[:, 0] - pair[:, 1]).mean() for pair in pairs)) / 4

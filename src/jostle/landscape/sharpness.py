@@ -6,11 +6,12 @@ from typing import Any
 
 from torch import Tensor
 
+from jostle.base import checks
 from jostle.base import progress as progress_bar
 from jostle.base.errors import UsageError
 from jostle.landscape.averages import MeanOverDraws, real_mean, share_mean
-from jostle.landscape.draws import Compare, Drawing
-from jostle.landscape.network import Network, choice, coverage, not_negative, whole
+from jostle.landscape.draws import Compare, WeightDraws
+from jostle.landscape.network import Network
 from jostle.landscape.weights import WeightNoise
 from jostle.responses import Flip, logits_of
 
@@ -20,15 +21,15 @@ REDUCTIONS = ("mean", "sum")
 
 @dataclass(frozen=True, eq=False)
 class Sharpness:
-    """How far a network's outputs and predictions move with its weights.
+    """How far a network's outputs and predictions move when its weights move.
 
     Arguments:
         output: ShOp, the mean change of the outputs.
         prediction: ShPred, the share of inputs whose prediction changes.
         std: of the noise on each weight.
         protocol, reduction, seed: as given to ``sharpness``.
-        num_inputs, num_parameters: what was averaged over, and how many weights were moved.
-        passes: inputs the model answered.
+        num_inputs, num_parameters: how many inputs were averaged over, and how many weights were moved.
+        passes: how many inputs the model answered.
         seconds: wall-clock time.
     """
 
@@ -71,14 +72,14 @@ def sharpness(
     draws_at_once: int | None = None,
     progress: progress_bar.Progress = False,
 ) -> Sharpness:
-    """How flat the minimum is: the change of outputs (ShOp) and of predictions (ShPred) under noise on all weights.
+    """How sharp the minimum is: the change of outputs (ShOp) and of predictions (ShPred) under noise on all weights.
 
         ShOp = E |Phi(theta; x) - Phi(theta + xi; x)|,  ShPred = P[f(theta; x) != f(theta + xi; x)],  xi ~ N(0, std^2 I)
 
-    with the mean over the inputs and the draws of xi (paper 1, 2403.06925, Table 2). ShOp is printed for one output;
-    for several logits it is their mean here. A draw moves the weights for all inputs together, so draws are the
-    independent units of the intervals: Student's t for ``output``; for ``prediction`` too, unless a draw changes no
-    prediction or all, then Gaffke's bound. Both are for exactly the inputs given.
+    with the mean over the inputs and the draws of xi (paper 1, 2403.06925, Table 2). The paper defines ShOp for one
+    output; for several logits it is their mean here. A draw moves the weights for all inputs together, so draws are the
+    independent units of the intervals. The interval of ``output`` is Student's t; that of ``prediction`` too, unless a
+    draw changes no prediction or all of them: then it is Gaffke's bound. Both are for exactly the inputs given.
 
     >>> import torch
     >>> line = torch.nn.Linear(1, 1, bias=False)  # ShOp is std sqrt(2 / pi) |x| = 0.0798 for |x| = 1
@@ -88,33 +89,33 @@ def sharpness(
 
     Differs: the released code (``protocol="released"``) has std 0.05 instead of 0.005, adds up the logits, and moves
     the weights of a fresh network that it leaves in train mode: dropout acts, and BatchNorm uses the statistics of
-    the batch. So its values are not 0 without noise, and depend on ``batch_size`` (there 100) and on the order of the
-    inputs. Its running statistics are those of a fresh network too, which train mode does not use.
+    the batch. So its values are not 0 without noise, and they depend on ``batch_size`` (there 100) and on the order of
+    the inputs. Its running statistics are those of a fresh network too, but train mode does not use them.
 
     Arguments:
-        model: a module; measured in eval mode, and left bit for bit as it was.
+        model: a module. It is measured in eval mode and left bit for bit as it was.
         inputs: a tensor (N, ...), a mapping of tensors, a ``Dataset`` or a ``DataLoader``.
-        std: of the noise on each weight; 0.005, or 0.05 for ``released``, unless given.
-        draws: of the noise, at least 2; draw i is a function of ``seed`` and i.
+        std: of the noise on each weight; by default 0.005, or 0.05 for ``released``.
+        draws: how many draws of the noise, at least 2; draw i is a function of ``seed`` and i.
         protocol: ``paper`` or ``released``.
-        reduction: of the logits: ``mean``, or ``sum`` as in the released code; by protocol unless given.
+        reduction: of the logits: ``mean``, or ``sum`` as in the released code; by default as the protocol has it.
         level: coverage of the intervals.
         seed: any whole number.
         batch_size: how many inputs the model answers at once.
-        draws_at_once: how many draws are evaluated together; chosen by size unless given.
+        draws_at_once: how many draws are evaluated together; by default chosen by the size of the network.
         progress: true for a bar on a terminal and plain lines elsewhere, or a function of ``progress.State``.
     """
     started = time.perf_counter()
-    protocol = choice("protocol", protocol, PROTOCOLS)
+    protocol = checks.choice("protocol", protocol, PROTOCOLS)
     usual_std, usual_reduction = PROTOCOLS[protocol]
-    std = not_negative("std", usual_std if std is None else std)
-    reduction = choice("reduction", usual_reduction if reduction is None else reduction, REDUCTIONS)
-    draws, seed, level = whole("draws", draws, least=2), whole("seed", seed), coverage(level)
-    at_once = None if draws_at_once is None else whole("draws_at_once", draws_at_once, least=1)
+    std = checks.number("std", usual_std if std is None else std, least=0)
+    reduction = checks.choice("reduction", usual_reduction if reduction is None else reduction, REDUCTIONS)
+    draws, seed, level = checks.whole("draws", draws, least=2), checks.whole("seed", seed), checks.level(level)
+    at_once = None if draws_at_once is None else checks.whole("draws_at_once", draws_at_once, least=1)
     network = Network(model, inputs, batch_size=batch_size)
     noise = WeightNoise(network.parameters, "gaussian", std, seed)
-    drawing = Drawing(network, noise, draws, at_once, in_training=protocol == "released", seed=seed)
-    changes, flips = drawing.measured(_logits(drawing.clean()), _compare(reduction), progress)
+    weights = WeightDraws(network, noise, draws, at_once, in_training=protocol == "released", seed=seed)
+    changes, flips = weights.mean_changes(_logits(weights.clean_outputs()), _compare(reduction), progress)
     is_exact = std == 0 and protocol == "paper"
     return Sharpness(
         output=real_mean(changes, level, is_exact=is_exact, least=0.0),
@@ -125,13 +126,13 @@ def sharpness(
         seed=seed,
         num_inputs=len(network),
         num_parameters=noise.count,
-        passes=drawing.passes,
+        passes=weights.passes,
         seconds=time.perf_counter() - started,
     )
 
 
 def _compare(reduction: str) -> Compare:
-    """The change of the outputs and whether the prediction changes, as functions of logits before and after."""
+    """A function of logits before and after to the change of the outputs and to whether the prediction changes."""
     flip = Flip()
 
     def compare(_: slice, before: Tensor, outputs: Tensor) -> list[Tensor]:
@@ -144,6 +145,7 @@ def _compare(reduction: str) -> Compare:
 
 
 def _logits(clean: list[Tensor]) -> list[Tensor]:
+    """The clean outputs of each batch as logits (batch, classes)."""
     shape = clean[0].shape
     if len(shape) > 2 or (len(shape) == 2 and shape[1] == 0):
         raise UsageError(f"the model's outputs have shape {tuple(shape)}; expected (batch, classes) or (batch,)")

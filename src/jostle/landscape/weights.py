@@ -1,8 +1,6 @@
-"""Moving weights: what is added to the parameters in each draw, and the promise to leave the model as it was.
+"""The weights of a model: which parameters are moved, by what, their norm, and a guard that leaves the model unchanged.
 
 The model's own tensors are never written to. Moved weights are new tensors, lent to the model for one call.
-
-The size of the weights.
 """
 
 import contextlib
@@ -18,20 +16,24 @@ from scipy import special
 from torch import Tensor, nn
 
 from jostle.base.errors import UsageError
+from jostle.base.model import eval_mode
 from jostle.base.randomness import Stream
 
 POSITIONS = ("*position*", "*pos_emb*")
-"""Patterns of the usual names of positional encodings, which paper 2's code neither moves nor counts.
+"""Patterns that match the usual names of positional encodings. Paper 2's code neither moves nor counts these.
 
-Other parts that are named after positions, such as ``position_wise_feed_forward``, match too: a result says what was
-skipped, and ``skip`` takes other patterns.
+Other parts with such names, for example ``position_wise_feed_forward``, match too: a result lists the parameters that
+were skipped, and ``skip`` takes other patterns.
 """
+
+_NUMBERS_OF_AN_ADDRESS = 4096  # numbers under one address of the stream
+_ROUNDING = 0.01  # share of a step's length that the weights' type may round away
 
 
 def chosen_parameters(model: Any, skip: Sequence[str] = ()) -> dict[str, Tensor]:
     """The floating-point parameters by name, without those whose names match a pattern of ``skip``.
 
-    A tensor that occurs under several names (tied weights) is one parameter, under its first name.
+    A tensor with several names (tied weights) is one parameter, under its first name.
 
     >>> list(chosen_parameters(nn.Linear(2, 1), skip=["b*"]))
     ['weight']
@@ -59,19 +61,15 @@ def _patterns(skip: Any) -> list[str]:
     return patterns
 
 
-_AT_ONCE = 4096  # numbers under one address of the stream
-_ROUNDED = 0.01  # of the length of a step
-
-
 class WeightNoise:
-    """What is added to the parameters, as a function of the seed and the number of the draw.
+    """Random steps of the parameters. Each step is a function of the seed and the number of the draw only.
 
-    ``gaussian``: xi ~ N(0, size^2 I). ``sphere``: size * g / |g| with g ~ N(0, I), over all parameters together.
-    The parameters are taken as one vector, in the order of ``named_parameters``; neither inputs nor batches matter.
-    Draw 0 is refused if the parameters' type rounds its length by more than 1 %.
+    ``gaussian``: xi ~ N(0, size^2 I). ``sphere``: size * g / |g| with g ~ N(0, I). All parameters together are one
+    vector, in the order of ``named_parameters``. A size is refused if the parameters' type rounds the length of draw 0
+    by more than 1 %.
 
     Arguments:
-        parameters: those that are moved, by name.
+        parameters: the parameters to move, by name.
         kind: ``gaussian`` or ``sphere``.
         size: the standard deviation of each coordinate, or the radius.
         seed: any whole number.
@@ -84,7 +82,7 @@ class WeightNoise:
         self._stream = Stream(seed, f"weights/{kind}")
 
     def steps(self, draws: Sequence[int]) -> NDArray[np.float64]:
-        """What each of these draws adds, (draws, count)."""
+        """The steps of these draws, (draws, count)."""
         if self.size == 0:
             return np.zeros((len(draws), self.count))
         normals = gaussians(self._stream, draws, self.count)
@@ -94,8 +92,8 @@ class WeightNoise:
         return self.size * normals / lengths
 
     def moved(self, draw: int) -> dict[str, Tensor]:
-        """All chosen parameters plus the steps of one draw: new tensors in the layout of the old ones."""
-        # Added to a clone: a sum of tensors in different layouts could choose another layout, and with it another
+        """The parameters plus the step of one draw: new tensors in the memory layout of the old ones."""
+        # In place on a clone: a sum of two tensors in different layouts may get a third layout, and with it another
         # kernel that rounds differently.
         steps = self.steps([draw])
         moved = {name: self.parameters[name].clone().add_(part[0]) for name, part in self._parts(steps)}
@@ -104,7 +102,7 @@ class WeightNoise:
         return moved
 
     def stacked(self, draws: Sequence[int]) -> dict[str, Tensor]:
-        """The moved parameters of several draws, each stacked as (draws, *shape)."""
+        """The parameters plus the steps of several draws, each stacked as (draws, *shape)."""
         steps = self.steps(draws)
         stacked = {name: self.parameters[name] + part for name, part in self._parts(steps)}
         if draws[0] == 0:
@@ -112,7 +110,7 @@ class WeightNoise:
         return stacked
 
     def _parts(self, steps: NDArray[np.float64]) -> Iterator[tuple[str, Tensor]]:
-        """The steps (draws, count) by parameter, (draws, *shape), in its type and place."""
+        """The steps (draws, count) cut into parameters, (draws, *shape), each with its type and on its device."""
         numbers, start = torch.from_numpy(steps), 0
         for name, tensor in self.parameters.items():
             part = numbers[:, start : start + tensor.numel()].reshape(len(steps), *tensor.shape)
@@ -120,11 +118,11 @@ class WeightNoise:
             start += tensor.numel()
 
     def _check_length(self, moved: Mapping[str, Tensor], step: NDArray[np.float64]) -> None:
-        """Raise if the type of the weights rounds a step to another length: steps below its spacing get longer."""
+        """Raise if the type of the weights rounds the step to another length: steps below its spacing get longer."""
         differences = (moved[name].double() - tensor.double() for name, tensor in self.parameters.items())
         found = math.sqrt(sum(float(difference.square().sum()) for difference in differences))
         wanted = float(np.linalg.norm(step))
-        if math.isfinite(found) and abs(found - wanted) > _ROUNDED * wanted:
+        if math.isfinite(found) and abs(found - wanted) > _ROUNDING * wanted:
             kinds = " and ".join(sorted({str(tensor.dtype) for tensor in self.parameters.values()}))
             argument = "rho" if self.kind == "sphere" else "std"
             raise UsageError(
@@ -135,7 +133,7 @@ class WeightNoise:
 
 
 def gaussians(stream: Stream, draws: Sequence[int], count: int) -> NDArray[np.float64]:
-    """Standard normal numbers (draws, count), addressed by draw and place.
+    """Standard normal numbers (draws, count); each is a function of its draw and its place.
 
     >>> stream = Stream(0, "doctest")
     >>> bool((gaussians(stream, [2, 3], 9000)[1, :10] == gaussians(stream, [3], 10)[0]).all())
@@ -145,40 +143,42 @@ def gaussians(stream: Stream, draws: Sequence[int], count: int) -> NDArray[np.fl
 
 
 def uniforms(stream: Stream, draws: Sequence[int], count: int) -> NDArray[np.float64]:
-    """Uniform numbers (draws, count), addressed by draw and place."""
-    rows, size = -(-count // _AT_ONCE), min(count, _AT_ONCE)
+    """Uniform numbers (draws, count); each is a function of its draw and its place."""
+    rows, size = -(-count // _NUMBERS_OF_AN_ADDRESS), min(count, _NUMBERS_OF_AN_ADDRESS)
     places, numbers = np.tile(np.arange(rows), len(draws)), np.repeat(np.asarray(draws), rows)
     found = stream.uniforms(np.zeros(len(places)), places, numbers, size=size)
     return found.reshape(len(draws), -1)[:, :count]
 
 
 @contextlib.contextmanager
-def kept(model: nn.Module, *, training: bool = False) -> Iterator[None]:
-    """Inside: every part of the model in one mode, and no gradients. After: modes, parameters and buffers as before.
+def preserve(model: nn.Module, *, training: bool = False) -> Iterator[None]:
+    """Inside, all parts of the model are in one mode, without gradients; afterwards the model is as it was.
 
-    Weights are lent by ``torch.func.functional_call``, which takes them back itself, unless Ctrl-C comes while it
-    lends; so the original tensors are put back here in any case.
+    Modes, parameters and buffers are put back. ``torch.func.functional_call`` lends weights and takes them back itself,
+    unless Ctrl-C arrives while it swaps tensors; so the original tensors are put back here in any case.
+
+    Arguments:
+        model: any module.
+        training: train mode for all parts; eval mode unless given.
     """
-    modes = [(module, module.training) for module in model.modules()]
-    held: list[tuple[dict[str, Any], dict[str, Any]]] = [
-        (table, dict(table)) for module, _ in modes for table in (module._parameters, module._buffers)
+    tables: list[tuple[dict[str, Any], dict[str, Any]]] = [
+        (table, dict(table)) for module in model.modules() for table in (module._parameters, module._buffers)
     ]
-    try:
-        for module, _ in modes:
-            module.training = training
-        with torch.no_grad():
-            yield
-    finally:
-        for table, entries in held:
-            table.update(entries)
-        for module, mode in modes:
-            module.training = mode
+    with eval_mode(model):
+        try:
+            for module in model.modules():
+                module.training = training
+            with torch.no_grad():
+                yield
+        finally:
+            for table, entries in tables:
+                table.update(entries)
 
 
 def parameter_norm(model: Any, *, skip: tuple[str, ...] | list[str] = ()) -> float:
     """The Euclidean norm of all parameters together, sqrt(sum of squares), in float64.
 
-    Paper 2's code (2402.09963) leaves out positional encodings, whose number grows with the length of the input:
+    The code of paper 2 (2402.09963) leaves out positional encodings, because there are more of them for longer inputs:
     ``skip=jostle.landscape.POSITIONS``.
 
     >>> from torch import nn
@@ -187,8 +187,8 @@ def parameter_norm(model: Any, *, skip: tuple[str, ...] | list[str] = ()) -> flo
     (3.0, 2.0)
 
     Arguments:
-        model: a module; floating-point parameters count, tied ones once, buffers do not.
-        skip: patterns of names of parameters that are left out.
+        model: a module. Its floating-point parameters count, tied ones once; buffers do not.
+        skip: patterns of the names of parameters to leave out.
     """
     squares = [float(tensor.double().square().sum()) for tensor in chosen_parameters(model, skip).values()]
     return math.sqrt(math.fsum(squares))

@@ -11,7 +11,6 @@ from torch import Tensor, nn
 
 from jostle.base import checks
 from jostle.base.errors import UsageError
-from jostle.landscape.network import whole
 from jostle_papers.p2402_09963.hardness.architectures import ARCHITECTURES, check_sizes
 
 SMOOTHING = 0.95  # of the loss that says when a network has fitted
@@ -25,7 +24,7 @@ def as_seed(value: object) -> int:
     Traceback (most recent call last):
     jostle.base.errors.UsageError: seed=-1 must be a whole number, at least 0
     """
-    seed = whole("seed", value, least=0)
+    seed = checks.whole("seed", value, least=0)
     if seed >= 2**64:
         raise UsageError(f"seed={seed} must be below 2^64")
     return seed

@@ -17,8 +17,8 @@ from jostle.base.errors import UsageError
 from jostle.boolean import cube, pointwise
 from jostle.landscape import POSITIONS, average_direction_sharpness, layernorm_blowup, parameter_norm
 from jostle.landscape.layernorm import is_norm
-from jostle.landscape.network import Network, not_negative, whole
-from jostle.landscape.weights import WeightNoise, chosen_parameters, kept
+from jostle.landscape.network import Network
+from jostle.landscape.weights import WeightNoise, chosen_parameters, preserve
 from jostle_papers.p2402_09963.hardness.tasks import Task, derived
 
 Floats = NDArray[np.float64]
@@ -42,17 +42,17 @@ def moved_tables(network: nn.Module, n: int, *, rho: float, directions: int, see
         seed: of the directions.
     """
     checks.sizes(n=n, directions=directions)
-    rho, seed = not_negative("rho", rho), whole("seed", seed)
+    rho, seed = checks.number("rho", rho, least=0), checks.whole("seed", seed)
     strings = torch.from_numpy(cube.points(n)).to(next(network.parameters()).dtype)
     held = Network(network, strings, skip=POSITIONS)
     noise = WeightNoise(held.parameters, "sphere", rho, seed)
     copies = np.empty((directions, 2**n))
-    with kept(network):
-        outputs = torch.cat([held.answer(rows) for rows in held.batches()])
+    with preserve(network):
+        outputs = torch.cat([held.clean_outputs(rows) for rows in held.batches()])
         check_numbers(outputs, 2**n)
         table = outputs.double().numpy()
         for group in held.groups(noise, directions, None):
-            for rows, moved in held.answers(noise, group):  # (batch, draws)
+            for rows, moved in held.moved_outputs(noise, group):  # (batch, draws)
                 copies[group, rows] = moved.double().mT.numpy()
     return table, copies
 
@@ -191,7 +191,7 @@ def drawn(n: int, count: int, seed: int, purpose: str = "measured") -> Tensor:
 
 
 def _outputs(network: nn.Module, bits: Tensor) -> np.ndarray[Any, np.dtype[np.float64]]:
-    with kept(network):
+    with preserve(network):
         found = torch.cat([network(part) for part in torch.split(bits, 512)])
     check_numbers(found, len(bits))
     return found.double().numpy()

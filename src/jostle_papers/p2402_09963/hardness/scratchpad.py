@@ -18,7 +18,7 @@ from torch.func import functional_call
 from jostle.base import checks
 from jostle.base.progress import Progress
 from jostle.landscape import POSITIONS, average_direction_sharpness, layernorm_blowup, parameter_norm
-from jostle.landscape.weights import kept
+from jostle.landscape.weights import preserve
 from jostle.models.bit_scratchpad import BitScratchpad
 from jostle_papers.p2402_09963.hardness.designs import Plan, as_seed, first_weights
 from jostle_papers.p2402_09963.hardness.observation import drawn, step_length
@@ -186,14 +186,14 @@ def observe_scratchpad(
 
 def written(network: BitScratchpad, bits: Tensor) -> Tensor:
     """What a network writes on its own, by greedy steps, (batch, tokens) of -1 and 1."""
-    with kept(network):
+    with preserve(network):
         return torch.cat([network.generate(part) for part in torch.split(bits, _AT_ONCE)])
 
 
 def _loss(network: BitScratchpad, bits: Tensor) -> float:
     symbols = prefix_parities(bits)
     pairs = zip(*(torch.split(each, _AT_ONCE) for each in (bits, symbols)), strict=True)
-    with kept(network):
+    with preserve(network):
         found = torch.cat([network(*pair) for pair in pairs])
     return float((found - (symbols + 1) / 2).double().square().mean())
 

@@ -12,7 +12,6 @@ from torch import Tensor
 from jostle.base import checks
 from jostle.base.errors import UsageError
 from jostle.boolean import cube, functions
-from jostle.landscape.network import whole
 
 TARGETS = ("parity", "majority", "first", "mean")
 """The functions of paper 2's figures."""
@@ -157,7 +156,7 @@ def completed(task: Task, seed: int) -> Floats:
 
 def derived(purpose: str, *numbers: int) -> int:
     """A seed of its own for each purpose and numbers: what is drawn from two of them has nothing in common."""
-    said = " ".join(map(str, ["jostle.hardness", purpose, *(whole("seed", number) for number in numbers)]))
+    said = " ".join(map(str, ["jostle.hardness", purpose, *(checks.whole("seed", number) for number in numbers)]))
     digest = hashlib.blake2b(said.encode(), digest_size=8).digest()
     return int.from_bytes(digest, "big") >> 1  # torch takes 63 bits
 

@@ -10,7 +10,7 @@ from jostle.base.errors import FailureError, UsageError
 from jostle.base.randomness import Stream
 from jostle.landscape import average_direction_sharpness, sharpness
 from jostle.landscape.network import Network
-from jostle.landscape.weights import WeightNoise, chosen_parameters, gaussians, kept, uniforms
+from jostle.landscape.weights import WeightNoise, chosen_parameters, gaussians, preserve, uniforms
 from tests.landscape.toys import images, zoo
 
 
@@ -39,7 +39,7 @@ def test_at_once_is_one_by_one(name):
 
 def groups(model, x, draws, std=0.1, batch_size=128):
     network = Network(model, x, batch_size=batch_size)
-    with kept(model):
+    with preserve(model):
         return network.groups(WeightNoise(network.parameters, "gaussian", std, 0), draws, None)
 
 
