@@ -306,7 +306,7 @@ class Sweep:
 
     def plot(self) -> "Figure":
         """Sensitivity against strength, a line with its band for each model; see ``figures.sweep``."""
-        from jostle.figures.curves import sweep_figure
+        from jostle.figures.lines import sweep_figure
 
         return sweep_figure(self)
 

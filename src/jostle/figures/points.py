@@ -1,7 +1,4 @@
-"""Points with whiskers by category: a few numbers side by side, where a line between them would mean nothing.
-
-Points of several kinds in a plane: one quantity against another.
-"""
+"""Points: ``dots`` has a few numbers side by side by category, ``scatter`` one quantity against another."""
 
 from collections.abc import Collection, Mapping, Sequence
 from itertools import cycle
@@ -11,7 +8,7 @@ from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
 from jostle.base.errors import UsageError
-from jostle.figures.curves import Series
+from jostle.figures.series import Series
 from jostle.figures.style import (
     COLORS,
     GRID,

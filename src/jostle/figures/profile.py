@@ -9,9 +9,10 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from jostle.base.estimate import TARGETS
-from jostle.figures.curves import Series, curves
-from jostle.figures.heat_maps import SCALE_HEIGHT, color_scale, largest
+from jostle.figures.lines import curves
+from jostle.figures.maps import SCALE_HEIGHT, color_scale, largest
 from jostle.figures.output import svg
+from jostle.figures.series import Series
 from jostle.figures.style import HEAT, INK, MUTED, Floats, quantity, styled, wrapped
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from matplotlib.patches import Rectangle
 
 from jostle.base import specs
 from jostle.base.errors import UsageError
-from jostle.figures.curves import Series, curves
+from jostle.figures import Series, curves
 from jostle.figures.style import INK, MUTED, OVERLAY, STRONG, WIDTH, Floats, styled, wrapped
 from jostle.tokens import VIEWS, Inputs, TextView, TokenView
 

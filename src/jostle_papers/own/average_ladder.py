@@ -20,7 +20,7 @@ from matplotlib.figure import Figure
 from jostle.base.errors import UsageError
 from jostle.base.store import Record
 from jostle.figures import Series, looks
-from jostle.figures.curves import draw_series
+from jostle.figures.lines import draw_series
 from jostle.figures.style import GRID, INK, WIDTH, Floats, label, number, set_log, styled
 from jostle.studies.evidence import Measured
 from jostle.studies.records import Records

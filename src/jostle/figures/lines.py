@@ -1,51 +1,19 @@
-"""Lines with bands: a quantity over training steps, noise levels, positions.
-
-Sensitivity against the strength of the noise, a line for each model.
-"""
+"""Lines with bands: a quantity over training steps, noise levels or positions; and the figure of a sweep."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from numpy.typing import ArrayLike
 
 from jostle.base.errors import UsageError
 from jostle.base.estimate import TARGETS
+from jostle.figures.series import Series
 from jostle.figures.style import WIDTH, Floats, Look, end_labels, label, looks, quantity, set_linear, set_log, styled
 
 if TYPE_CHECKING:
     from jostle.estimates import Sweep
-
-
-@dataclass(frozen=True, eq=False)
-class Series:
-    """One line of a figure, with its band where there is one.
-
-    Arguments:
-        name: what the line is; the same name has the same look within a figure.
-        x, y: (points,) in the order in which they are joined; NaN leaves a gap.
-        low, high: (points,) the ends of the interval of each point, both or neither.
-    """
-
-    name: str
-    x: ArrayLike
-    y: ArrayLike
-    low: ArrayLike | None = None
-    high: ArrayLike | None = None
-
-    def __post_init__(self) -> None:
-        given = {"x": self.x, "y": self.y, "low": self.low, "high": self.high}
-        arrays = {key: np.asarray(value, dtype=np.float64) for key, value in given.items() if value is not None}
-        if len(arrays) == 3:
-            raise UsageError(f"series {self.name!r} has only one end of its band; give both low and high, or neither")
-        if any(array.ndim != 1 or array.shape != arrays["x"].shape for array in arrays.values()):
-            shapes = ", ".join(f"{key} {array.shape}" for key, array in arrays.items())
-            raise UsageError(f"series {self.name!r} must have one number a point in each of its parts, not {shapes}")
-        for key, array in arrays.items():
-            object.__setattr__(self, key, array)
 
 
 def curves(

@@ -4,7 +4,7 @@ import pytest
 
 from jostle.base.errors import UsageError
 from jostle.figures import differences, svg
-from jostle.figures.differences import UNDECIDED
+from jostle.figures.forest import UNDECIDED
 from jostle.figures.style import STRONG
 
 from .made_up import difference
