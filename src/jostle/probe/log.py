@@ -72,7 +72,7 @@ class ProbeLog:
         return dict(self._settings or {})
 
     def plot(self, *columns: str, title: str | None = None, log_x: bool = False, log_y: bool = False) -> "Figure":
-        """Columns over steps, each with its interval as a band where it has one; by default the sensitivity."""
+        """Draw columns over steps, each with its interval as a band if it has one; by default the sensitivity."""
         from jostle.figures import Series, curves
 
         history = self.history
