@@ -51,7 +51,7 @@ def test_objects_are_taken_as_they_are():
         (PERTURBATIONS, "gaussian-noise:nan", "std=nan"),
         (PERTURBATIONS, "gaussian-noise:loud", "std='loud'"),
         (PLANS, "until", "exactly one of half_width= and relative="),
-        (PLANS, "grid:1/2", "draws=[1, 2] of Grid"),
+        (PLANS, "grid:1/2", "draws=[1, 2] must be"),
         (VIEWS, Patches, "tokens=Patches is a class; give an object, for example Patches(...)"),
     ],
 )

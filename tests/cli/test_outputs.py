@@ -158,7 +158,8 @@ def test_files_are_written_even_if_nobody_reads(tmp_path):
     [
         ((), "grid:1"),
         (("--half-width", 0.05), "until:half_width=0.05"),
-        (("--max-passes", 5000), "until:half_width=0.01,max_passes=5000"),
+        (("--max-passes", 5000), "grid:1"),
+        (("--max-passes", 200), "until:half_width=0.01,max_passes=200"),  # less than every token takes
         (("--response", "margin", "--relative", 0.2), "until:relative=0.2"),
     ],
 )
@@ -173,7 +174,7 @@ def test_without_randomness_every_token_is_tried_once_unless_a_rule_is_given(cap
     assert code == 0
     assert (found["value"], found["passes"]) == (wanted.value, wanted.passes)
     assert found["settings"]["plan"] == wanted.settings.plan
-    assert (found["low"] == found["value"] == found["high"]) == (not more)
+    assert (found["low"] == found["value"] == found["high"]) == (plan == "grid:1")
 
 
 def test_with_randomness_the_default_rules_are_those_of_python(capsys, folder):

@@ -3,16 +3,19 @@
 import numpy as np
 import pytest
 
-from jostle.estimates import tallies as by_token
+from jostle.estimates.request import Request
 from jostle.estimates.tallies import BINARY, REAL, TERNARY, GridTally
 from jostle.intervals import fixed
-from jostle.sampling import Trials
+from jostle.sampling import Grid, Trials
+from jostle.tokens import Coordinates, Inputs
 
 
 def tallied(cells, support=BINARY, average="micro", draws=1, is_deterministic=False):
     """A grid tally of inputs with different numbers of tokens: ``cells[i]`` holds (tokens, draws) changes."""
-    width = max(len(part) for part in cells)
-    tally = GridTally(len(cells), (width,), draws, support, 0.95, "dataset", is_deterministic, average)
+    inputs = Inputs(np.zeros((len(cells), max(len(part) for part in cells))), Coordinates())
+    perturbation = "sign-flip" if is_deterministic else "gaussian-noise:1"
+    request = Request.build(tokens="coordinates", perturbation=perturbation, average=average)
+    tally = GridTally(request, Grid(draws), inputs, support, 0.95)
     owner = np.repeat(np.arange(len(cells)), [len(part) for part in cells])
     token = np.concatenate([np.arange(len(part)) for part in cells])
     trials = Trials(np.repeat(owner, draws), np.repeat(token, draws), np.tile(np.arange(draws), len(owner)))
@@ -38,10 +41,10 @@ def test_equal_sizes_make_no_difference():
     means = np.random.Generator(np.random.PCG64(0)).beta(1, 4, size=60)
     sizes = np.full(60, 7.0)
     expected = fixed.bounded_mean(*fixed.histogram(means), 0.95)
-    assert by_token.bounded_ratio(means, sizes, 0.95, (0.0, 1.0)) == pytest.approx(expected, abs=2e-3)
+    assert fixed.bounded_ratio(means, sizes, 0.95, (0.0, 1.0)) == pytest.approx(expected, abs=2e-3)
     mean, variance = means.mean(), means.var(ddof=1)
     student = [float(end) for end in fixed.student(mean, variance, 60, 0.95)]
-    assert by_token.student_ratio(means, sizes, 0.95) == pytest.approx(student)
+    assert fixed.student_ratio(means, sizes, 0.95) == pytest.approx(student)
     cells = list(np.random.Generator(np.random.PCG64(1)).normal(size=(40, 5, 3)))
     micro, macro = (tallied(cells, REAL, average, draws=3) for average in ("micro", "macro"))
     assert micro.value == pytest.approx(macro.value)
@@ -49,10 +52,10 @@ def test_equal_sizes_make_no_difference():
 
 
 def test_no_flip_at_all_is_no_certainty():
-    low, high = by_token.bounded_ratio(np.zeros(50), np.arange(1.0, 51.0), 0.95, (0.0, 1.0))
+    low, high = fixed.bounded_ratio(np.zeros(50), np.arange(1.0, 51.0), 0.95, (0.0, 1.0))
     assert low == 0.0
     assert 0.02 < high < 0.2
-    low, high = by_token.bounded_ratio(np.zeros(50), np.arange(1.0, 51.0), 0.95, (-1.0, 1.0))
+    low, high = fixed.bounded_ratio(np.zeros(50), np.arange(1.0, 51.0), 0.95, (-1.0, 1.0))
     assert low == pytest.approx(-high, abs=0.02)
 
 
@@ -67,9 +70,9 @@ def drawn(generator, count):
 @pytest.mark.parametrize("count", [25, 100])
 def test_ratios_of_flips_in_a_population_are_covered(count):
     generator = np.random.Generator(np.random.PCG64(2))
-    exact, runs, covered = by_token.mean(*drawn(generator, 1_000_000)), 300, 0
+    exact, runs, covered = fixed.weighted_mean(*drawn(generator, 1_000_000)), 300, 0
     for _ in range(runs):
-        low, high = by_token.bounded_ratio(*drawn(generator, count), 0.95, (0.0, 1.0))
+        low, high = fixed.bounded_ratio(*drawn(generator, count), 0.95, (0.0, 1.0))
         covered += low <= exact <= high
     assert covered / runs > 0.95 - 4 * np.sqrt(0.95 * 0.05 / runs)
 
@@ -78,7 +81,7 @@ def test_ratios_of_real_changes_in_a_population_are_covered():
     generator, runs, covered = np.random.Generator(np.random.PCG64(4)), 1000, 0
     for _ in range(runs):
         sizes = generator.integers(1, 20, size=60).astype(np.float64)
-        low, high = by_token.student_ratio(sizes / 10 + generator.normal(size=60), sizes, 0.95)
+        low, high = fixed.student_ratio(sizes / 10 + generator.normal(size=60), sizes, 0.95)
         covered += low <= 13 / 10 <= high  # E[size^2] / E[size] = 39 / 3 for sizes 1 .. 19
     assert abs(covered / runs - 0.95) < 4 * np.sqrt(0.95 * 0.05 / runs)
 

@@ -8,13 +8,25 @@ import math
 import numpy as np
 import pytest
 
+from jostle.estimates.request import Request
 from jostle.estimates.tallies import BINARY, REAL, TERNARY, GridTally, UntilTally
-from jostle.sampling import Trials, Until
+from jostle.sampling import Grid, Trials, Until
+from jostle.tokens import Coordinates, Inputs
 
 pytestmark = pytest.mark.slow
 
 LEVEL = 0.95
 INPUTS, TOKENS = 400, 16
+REQUEST = Request.build(tokens="coordinates", perturbation="gaussian-noise:1", level=LEVEL)
+
+
+def grid_tally(inputs: int, draws: int, support) -> GridTally:
+    return GridTally(REQUEST, Grid(draws), Inputs(np.zeros((inputs, TOKENS)), Coordinates()), support, LEVEL)
+
+
+def until_tally(inputs: int, plan: Until, support, decides_alone: bool = False) -> UntilTally:
+    held = Inputs(np.zeros((inputs, TOKENS)), Coordinates())
+    return UntilTally(REQUEST, plan, held, support, LEVEL, decides_alone)
 
 
 def least(repeats: int) -> float:
@@ -55,7 +67,7 @@ def test_grid_covers_the_dataset_and_the_population(design, inputs, draws):
     trials, hits = grid_trials(inputs, draws), np.zeros(2)
     for _ in range(repeats):
         rates = design(generator, inputs)
-        tally = GridTally(inputs, (TOKENS,), draws, BINARY, LEVEL, "dataset", is_deterministic=False)
+        tally = grid_tally(inputs, draws, BINARY)
         tally.add(trials, (generator.random(len(trials)) < rates[trials.inputs]).astype(float))
         estimate = tally.estimate()
         hits += rates.mean() in estimate.dataset, DESIGNS[design] in estimate.population
@@ -72,7 +84,7 @@ def test_grid_differences_cover(draws):
         second = np.clip(first * generator.uniform(0.5, 2.0, 200), 0, 1)
         uniform = generator.random(len(trials))
         difference = (uniform < first[trials.inputs]).astype(float) - (uniform < second[trials.inputs])
-        tally = GridTally(200, (TOKENS,), draws, TERNARY, LEVEL, "dataset", is_deterministic=False)
+        tally = grid_tally(200, draws, TERNARY)
         tally.add(trials, difference)
         estimate = tally.estimate()
         hits += (first - second).mean() in estimate.dataset, POPULATION_DIFFERENCE in estimate.population
@@ -94,7 +106,7 @@ def test_grid_covers_real_changes(draws):
     trials, hits = grid_trials(100, draws), np.zeros(2)
     for _ in range(repeats):
         means = generator.gamma(2.0, 1.0, 100)
-        tally = GridTally(100, (TOKENS,), draws, REAL, LEVEL, "dataset", is_deterministic=False)
+        tally = grid_tally(100, draws, REAL)
         tally.add(trials, generator.exponential(means[trials.inputs]))
         estimate = tally.estimate()
         hits += means.mean() in estimate.dataset, 2.0 in estimate.population
@@ -116,7 +128,7 @@ def test_until_covers_where_it_stops(design, plan, decides_alone):
     generator, repeats, hits = np.random.default_rng(5), 300, np.zeros(2)
     for _ in range(repeats):
         rates = design(generator, 5_000)
-        tally = UntilTally(5_000, (TOKENS,), plan, BINARY, LEVEL, "dataset", decides_alone)
+        tally = until_tally(5_000, plan, BINARY, decides_alone)
         for start, stop in plan.looks():
             trials = draw(generator, start, stop, 5_000)
             tally.add(trials, (generator.random(len(trials)) < rates[trials.inputs]).astype(float))
@@ -134,7 +146,7 @@ def test_until_covers_at_all_looks_together(plan):
     generator, repeats, hits = np.random.default_rng(6), 300, np.zeros(2)
     for _ in range(repeats):
         rates = clustered(generator, INPUTS)
-        tally = UntilTally(INPUTS, (TOKENS,), plan, BINARY, LEVEL, "dataset", decides_alone=True)
+        tally = until_tally(INPUTS, plan, BINARY, decides_alone=True)
         holds = np.ones(2, dtype=bool)
         for start, stop in plan.looks():
             trials = draw(generator, start, stop, INPUTS)
@@ -152,7 +164,7 @@ def test_until_differences_cover_at_all_looks_together():
     for _ in range(repeats):
         first = clustered(generator, INPUTS)
         second = np.clip(first * 1.5, 0, 1)
-        tally, holds = UntilTally(INPUTS, (TOKENS,), plan, TERNARY, LEVEL, "dataset"), True
+        tally, holds = until_tally(INPUTS, plan, TERNARY), True
         for start, stop in plan.looks():
             trials = draw(generator, start, stop, INPUTS)
             uniform = generator.random(len(trials))
@@ -170,7 +182,7 @@ def test_until_real_changes_cover_where_they_stop():
     plan = Until(relative=0.1)
     for _ in range(repeats):
         means = generator.gamma(2.0, 1.0, 5_000)
-        tally = UntilTally(5_000, (TOKENS,), plan, REAL, LEVEL, "dataset")
+        tally = until_tally(5_000, plan, REAL)
         for start, stop in plan.looks():
             trials = draw(generator, start, stop, 5_000)
             tally.add(trials, generator.exponential(means[trials.inputs]))
@@ -187,7 +199,7 @@ def test_treating_all_flips_as_independent_would_not_cover():
     trials = grid_trials(400, 5)
     for _ in range(repeats):
         rates = clustered(generator, 400)
-        tally = GridTally(400, (TOKENS,), 5, BINARY, LEVEL, "dataset", is_deterministic=False)
+        tally = grid_tally(400, 5, BINARY)
         tally.add(trials, (generator.random(len(trials)) < rates[trials.inputs]).astype(float))
         hits += 0.02 in tally.estimate().dataset
     assert hits / repeats < 0.6
@@ -203,7 +215,7 @@ def test_grid_covers_the_dataset_when_short_inputs_are_the_sensitive_ones(draws)
     tokens = np.concatenate([np.arange(length) for length in lengths])
     trials = Trials(np.repeat(owner, draws), np.repeat(tokens, draws), np.tile(np.arange(draws), len(owner)))
     for _ in range(repeats):
-        tally = GridTally(100, (TOKENS,), draws, BINARY, LEVEL, "dataset", is_deterministic=False)
+        tally = grid_tally(100, draws, BINARY)
         tally.add(trials, (generator.random(len(trials)) < rates[trials.inputs]).astype(float))
         hits += rates.mean() in tally.estimate().dataset
     assert hits / repeats >= least(repeats), hits / repeats
@@ -214,7 +226,7 @@ def test_profiles_cover_position_by_position():
     rates = np.linspace(0.001, 0.4, TOKENS)
     trials = grid_trials(50, 2)
     for _ in range(repeats):
-        tally = GridTally(50, (TOKENS,), 2, BINARY, LEVEL, "dataset", is_deterministic=False)
+        tally = grid_tally(50, 2, BINARY)
         tally.add(trials, (generator.random(len(trials)) < rates[trials.tokens]).astype(float))
         profile = tally.estimate().profile
         hits += (profile.low <= rates) & (rates <= profile.high)
@@ -226,7 +238,7 @@ def test_until_real_changes_that_are_mostly_zero_do_not_stop_too_soon():
     generator, repeats, hits = np.random.default_rng(12), 200, 0
     plan = Until(relative=0.2)
     for _ in range(repeats):
-        tally = UntilTally(500, (TOKENS,), plan, REAL, LEVEL, "dataset")
+        tally = until_tally(500, plan, REAL)
         for start, stop in plan.looks():
             trials = draw(generator, start, stop, 500)
             tally.add(trials, np.where(trials.tokens == 0, np.abs(generator.standard_normal(len(trials))), 0.0))

@@ -238,8 +238,8 @@ def test_progress_is_told_estimate_interval_and_passes():
             {"plan": jostle.Until(half_width=0.1, max_passes=10)},
             "ended before a single trial; give a larger max_passes",
         ),
-        ({"target": "world"}, "target='world' must be dataset"),
-        ({"level": 95}, "level=95 must lie between 0 and 0.999"),
+        ({"target": "world"}, "target='world' must be dataset (the inputs given) or population"),
+        ({"level": 95}, "level=95 must be a finite number above 0 and at most 0.999"),
         ({"batch_size": 0}, "batch_size=0 must be"),
         ({"mask": torch.zeros(60, 5)}, "are all masked"),
         ({"model": lambda x: x}, "needs (batch, classes)"),
@@ -256,14 +256,14 @@ def test_wrong_use_is_one_clear_line(options, message):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: jostle.Until(half_width=0), "half_width=0 of Until must be a finite number larger than 0"),
+        (lambda: jostle.Until(half_width=0), "half_width=0 must be a finite number above 0"),
         (lambda: jostle.Until(half_width=-0.1), "half_width=-0.1"),
         (lambda: jostle.Until(relative=math.nan), "relative=nan"),
         (lambda: jostle.Until(), "exactly one of half_width= and relative="),
         (lambda: jostle.Until(half_width=0.1, relative=0.1), "exactly one"),
         (lambda: jostle.Until(half_width=0.1, max_passes=0), "max_passes=0"),
-        (lambda: jostle.Grid(0), "draws=0 of Grid"),
-        (lambda: jostle.Grid(2.5), "draws=2.5 of Grid"),
+        (lambda: jostle.Grid(0), "draws=0 must be a whole number, at least 1"),
+        (lambda: jostle.Grid(2.5), "draws=2.5 must be a whole number"),
     ],
 )
 def test_wrong_plans_are_one_clear_line(make, message):
@@ -332,7 +332,7 @@ def test_warnings_point_at_the_caller():
     ("options", "message"),
     [
         ({"seed": "a"}, "seed='a' must be a whole number"),
-        ({"level": 0.9999}, "level=0.9999 must lie between 0 and 0.999"),
+        ({"level": 0.9999}, "level=0.9999 must be a finite number above 0 and at most 0.999"),
     ],
 )
 def test_more_wrong_use(options, message):

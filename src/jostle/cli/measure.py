@@ -1,8 +1,8 @@
 """``jostle measure`` and ``jostle compare``."""
 
+import itertools
 import json
 import sys
-import warnings
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,9 +14,7 @@ from jostle.cli.outputs import check_outputs, say
 
 if TYPE_CHECKING:
     from jostle.cli.task import Task
-    from jostle.estimates import Comparison
-
-_MOST_PASSES = 1_000_000
+    from jostle.sampling import DefaultPlan, Plan
 
 
 def measure(
@@ -84,31 +82,15 @@ def _run(specs: dict[str, str], weights: dict[str, str], options: Options) -> No
         )
     plan = plan_of(options)  # wrong numbers are said before anything is loaded
     from jostle.cli.task import make_task
-    from jostle.estimates import Comparison, Interrupted, JostleWarning, Measurement
-    from jostle.estimates import compare as compare_models
+    from jostle.estimates.measure import run_request
 
-    models, said = loaded(specs, weights, options)
+    models, known = loaded(specs, weights, options)
     task = make_task(options, models)
-    result: Measurement | Comparison
-    code = 0
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", JostleWarning)  # printed with the result
-        task.look_around()
-        try:
-            result = compare_models(
-                task.models,
-                task.inputs,
-                tokens=task.tokens,
-                perturbation=task.perturbation,
-                plan=plan,
-                progress=not options.quiet,
-                **choices_of(options),
-            )
-        except Interrupted as interrupted:
-            result, code = interrupted.result, 130
-    if isinstance(result, Comparison):
-        result = with_warnings(result, said)
-        result = result if len(result) > 1 else result[result.names[0]]
+    request = task.request(options, plan)
+    task.look_around()
+    compared = run_request(request, task.models, task.inputs, not options.quiet, known)
+    result = compared if len(compared) > 1 else compared[compared.names[0]]
+    code = 130 if compared.stopped == "interrupted" else 0
     _show(result, task.notes, options)
     if options.report is not None:  # after an interruption without examples, which would take time
         _write_page(task, result, replace(options, examples=0) if code else options, specs)
@@ -122,19 +104,23 @@ def files_read(specs: dict[str, str], weights: dict[str, str], options: Options)
     return [("--data", options.data), ("--tokenizer", options.tokenizer), *of_models]
 
 
-def loaded(specs: dict[str, str], weights: dict[str, str], options: Options) -> tuple[dict[str, Any], dict[str, str]]:
+def loaded(
+    specs: dict[str, str], weights: dict[str, str], options: Options
+) -> tuple[dict[str, Any], dict[str, list[str]]]:
     """The models by name, and a warning for each whose weights are random, which is also printed at once."""
     from jostle.cli.inputs import load_model
 
     models = {name: load_model(spec, weights.get(name), options.seed) for name, spec in specs.items()}
-    said = {name: random_weights(name) for name, spec in specs.items() if is_random(spec) and name not in weights}
-    for warning in said.values():
+    known = {name: [random_weights(name)] for name, spec in specs.items() if is_random(spec) and name not in weights}
+    for warning in itertools.chain.from_iterable(known.values()):
         print(f"jostle: {warning}", file=sys.stderr)  # noqa: T201
-    return models, said
+    return models, known
 
 
-def plan_of(options: Options) -> str | None:
-    """The plan that was asked for; None for that of ``jostle.measure``, which knows what needs no sampling."""
+def plan_of(options: Options) -> "Plan | DefaultPlan":
+    """The plan that the options ask for."""
+    from jostle.sampling import DefaultPlan, Grid, Until
+
     rules = {"half-width": options.half_width, "relative": options.relative, "draws": options.draws}
     given = [f"--{name}" for name, value in rules.items() if value is not None]
     if len(given) > 1:
@@ -144,21 +130,11 @@ def plan_of(options: Options) -> str | None:
             raise UsageError(
                 "give only one of --draws, --max-passes: --draws tries every token, however many there are"
             )
-        return f"grid:draws={options.draws}"
-    half_width, relative = options.half_width, options.relative
-    if not given and options.max_passes is None:
-        return None
-    if half_width is None and relative is None:
-        half_width, relative = (0.01, None) if options.response.startswith("flip") else (None, 0.05)
-    rule = f"relative={relative}" if half_width is None else f"half_width={half_width}"
-    most = _MOST_PASSES if options.max_passes is None else options.max_passes
-    return f"until:{rule},max_passes={most}"
-
-
-def choices_of(options: Options) -> dict[str, Any]:
-    """The options that ``jostle.measure`` takes under the same names."""
-    names = ("response", "target", "average", "level", "seed", "batch_size", "device")
-    return {name: getattr(options, name) for name in names}
+        return Grid(options.draws)
+    most = {} if options.max_passes is None else {"max_passes": options.max_passes}
+    if not given:
+        return DefaultPlan(**most)
+    return Until(half_width=options.half_width, relative=options.relative, **most)
 
 
 def _write_page(task: "Task", result: Any, options: Options, specs: dict[str, str]) -> None:
@@ -181,15 +157,6 @@ def _show(result: Any, notes: list[str], options: Options) -> None:
         result.save(options.output)
         if not options.as_json:
             say(f"  written to {options.output}")
-
-
-def with_warnings(result: "Comparison", said: dict[str, str]) -> "Comparison":
-    """The same with one more warning for some of the models."""
-    measured = {
-        name: replace(m, warnings=[*m.warnings, said[name]] if name in said else m.warnings)
-        for name, m in result.measurements.items()
-    }
-    return replace(result, measurements=measured)
 
 
 def _named(pairs: list[str], flag: str) -> dict[str, str]:

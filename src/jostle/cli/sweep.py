@@ -3,7 +3,6 @@
 import json
 import re
 import sys
-import warnings
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,13 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from jostle.base.errors import UsageError
-from jostle.cli.measure import choices_of, files_read, loaded, plan_of, with_warnings
+from jostle.cli.measure import files_read, loaded, plan_of
 from jostle.cli.options import MODEL_HELP, OUTPUT, WHAT, Options
 from jostle.cli.outputs import check_outputs, say
 
 if TYPE_CHECKING:
     from jostle.cli.task import Task
     from jostle.estimates import Sweep
+    from jostle.sampling import DefaultPlan, Plan
 
 _PICTURES = (".svg", ".png", ".pdf")
 _STRENGTH = re.compile(r"(\d+\.?\d*(?:e[+-]?\d+)?|\.\d+)(rms)?", re.IGNORECASE)
@@ -73,13 +73,12 @@ def sweep(
     check_outputs({"--output": options.output, "--plot": options.plot}, files_read(specs, files, options))
     strengths, in_units = _strengths(options.stds)
     plan = plan_of(options)  # wrong numbers are said before anything is loaded
-    models, said = loaded(specs, files, options)
+    models, known = loaded(specs, files, options)
     task, strengths = _task(models, options, strengths, in_units)
-    result, code = _swept(task, options, strengths, plan)
-    result = replace(result, at={strength: with_warnings(found, said) for strength, found in result.at.items()})
+    result = _swept(task, options, strengths, plan, known)
     _show(result, task.notes, options)
-    if code:
-        sys.exit(code)
+    if result.missing:
+        sys.exit(130)
 
 
 def _task(
@@ -102,29 +101,20 @@ def _task(
     return task, [float(f"{strength * unit:.3g}") for strength in strengths]
 
 
-def _swept(task: "Task", options: SweepOptions, strengths: list[float], plan: str | None) -> tuple["Sweep", int]:
-    """The sweep and the exit code: 130 for one that was interrupted."""
-    from jostle.estimates import JostleWarning
-    from jostle.estimates import sweep as sweep_models
-    from jostle.estimates.sweep import InterruptedSweep
+def _swept(
+    task: "Task",
+    options: SweepOptions,
+    strengths: list[float],
+    plan: "Plan | DefaultPlan",
+    known: dict[str, list[str]],
+) -> "Sweep":
+    """The sweep; after Ctrl-C some strengths are missing."""
+    from jostle.estimates.sweep import checked_strengths, family_of, run_sweep
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", JostleWarning)  # printed with the result
-        task.look_around()
-        try:
-            found = sweep_models(
-                task.models,
-                task.inputs,
-                tokens=task.tokens,
-                stds=strengths,
-                perturbation=options.perturbation or "gaussian-noise",
-                plan=plan,
-                progress=not options.quiet,
-                **choices_of(options),
-            )
-        except InterruptedSweep as interrupted:
-            return interrupted.result, 130
-    return found, 0
+    family, checked = family_of(options.perturbation or "gaussian-noise"), checked_strengths(strengths)
+    request = replace(task.request(options, plan), perturbation=family.at(checked[-1]))
+    task.look_around()
+    return run_sweep(request, family, checked, task.models, task.inputs, not options.quiet, known)
 
 
 def _show(result: "Sweep", notes: list[str], options: SweepOptions) -> None:

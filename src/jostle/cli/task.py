@@ -14,9 +14,11 @@ from jostle.cli.text_report import Look, accuracy_lines, example_sections, look_
 from jostle.cli.texts import Texts, any_word, is_texts, read_texts, unwrapped, vocabulary
 from jostle.data import TextDataset
 from jostle.estimates import Comparison, Measurement
+from jostle.estimates.request import Request
 from jostle.perturbations import Perturbation
 from jostle.report import Page, Section
 from jostle.report.measurement import measured_page, percent
+from jostle.sampling import DefaultPlan, Plan
 from jostle.tokens import TokenView
 
 _ONLY_TEXTS = ("text", "label", "special", "tokenizer", "max_length")
@@ -46,6 +48,21 @@ class Task:
     labels: Tensor | None = None
     batch_size: int = 128
     device: str | None = None
+
+    def request(self, options: Options, plan: Plan | DefaultPlan) -> Request:
+        """What the options ask of these models."""
+        return Request.build(
+            tokens=self.tokens,
+            perturbation=self.perturbation,
+            response=options.response,
+            plan=plan,
+            target=options.target,
+            average=options.average,
+            level=options.level,
+            seed=options.seed,
+            batch_size=options.batch_size,
+            device=options.device,
+        )
 
     def look_around(self) -> None:
         """Ask the models about a few inputs as they are, for the accuracy and, of texts, for examples."""

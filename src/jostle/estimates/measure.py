@@ -1,259 +1,38 @@
-"""The loop: take trials from a plan, ask the models, count, look, stop.
+"""``measure`` and ``compare``, and the loop behind them: take trials from a plan, ask the models, count, look, stop.
 
-From arguments to something that can be run: what ``measure``, ``compare`` and ``sweep`` have in common.
-
-``measure`` and ``compare``: the two calls most people need.
+The public calls come first, then ``run_request``, which every way to measure ends in, then the loop of each plan:
+``GridRun`` and ``UntilRun``. What is asked stands in ``request``, what is counted in ``tallies``, and how models are
+asked in ``sampling.evaluation``.
 """
 
 import itertools
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+from contextlib import ExitStack, closing
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 
 from jostle.base import progress as progress_bar
-from jostle.base import specs
 from jostle.base.errors import FailureError, UsageError
-from jostle.base.estimate import Target
 from jostle.base.progress import Reporter, State
 from jostle.base.provenance import provenance
-from jostle.estimates.result import (
-    Comparison,
-    Difference,
-    MeanChange,
-    Measurement,
-    Settings,
-    checked_average,
-    checked_level,
-    checked_target,
-    checked_whole,
-)
+from jostle.estimates.request import Model, Request
+from jostle.estimates.result import Comparison, Difference, MeanChange, Measurement
 from jostle.estimates.tallies import BINARY, REAL, TERNARY, GridTally, Support, UntilTally
-from jostle.perturbations import PERTURBATIONS, Perturbation
-from jostle.responses import RESPONSES, Response
-from jostle.sampling import PLANS, Evaluation, Grid, Plan, Trials, Until
-from jostle.tokens import VIEWS, Inputs, TextView, TokenFunction, TokenView
-from jostle.tokens.text import padding_id
+from jostle.perturbations import Perturbation
+from jostle.responses import Response
+from jostle.sampling import DefaultPlan, Evaluation, Grid, Plan, Trials, Until
+from jostle.tokens import TokenView
 
-Tally = GridTally | UntilTally
-Pair = tuple[int, int]
+if TYPE_CHECKING:
+    from jostle.estimates.sweep import Sweep
 
-
-@dataclass
-class Outcome:
-    """What a run knows when it ends.
-
-    Arguments:
-        singles: one estimate a model.
-        pairs: for models a < b, the estimate of (change of a) - (change of b), trial by trial on the same noise.
-        stopped: why it ended: ``complete``, ``precision``, ``max_passes``, ``all-inputs-visited`` or ``interrupted``.
-    """
-
-    singles: list[MeanChange]
-    pairs: dict[Pair, MeanChange]
-    stopped: str
-
-
-class Run:
-    """One pass of a plan over several models.
-
-    Arguments:
-        evaluation: the models, inputs, jostle and response.
-        plan: which triples, and when to stop.
-        level, target: of the intervals; ``target`` is the one a stopping rule looks at.
-        seed: of the order and of the choice of triples.
-        report: told about progress.
-        average: ``macro``, inputs weigh the same, or ``micro``, tokens do.
-        pair_level: of the intervals of differences, which decide nothing; ``level`` unless given.
-    """
-
-    def __init__(
-        self,
-        evaluation: Evaluation,
-        plan: Plan,
-        level: float,
-        target: Target,
-        seed: int,
-        report: Reporter,
-        average: str = "macro",
-        pair_level: float | None = None,
-    ) -> None:
-        self.evaluation, self.plan, self.seed, self.report = evaluation, plan, seed, report
-        self.level, self.target, self.average = level, target, average
-        count = len(evaluation.functions)
-        single, paired = (BINARY, TERNARY) if evaluation.response.is_binary else (REAL, REAL)
-        self.singles = [self._tally(single, level, decides_alone=count == 1) for _ in range(count)]
-        of_pairs = level if pair_level is None else pair_level
-        self.pairs = {pair: self._tally(paired, of_pairs, decides_alone=False) for pair in _pairs(count)}
-
-    def go(self) -> Outcome:
-        """Run to the end, or to an interruption after which something is known."""
-        with ExitStack() as modes:
-            for function in self.evaluation.functions:
-                modes.enter_context(function.evaluating())
-                function.check_steady(self.evaluation.response.describe())
-            self.evaluation.check()
-            try:
-                stopped = self._until(self.plan) if isinstance(self.plan, Until) else self._grid(self.plan)
-            except KeyboardInterrupt:
-                if not self._has_results():
-                    raise
-                stopped = "interrupted"
-        if stopped == "max_passes" and not self._has_results():
-            raise UsageError(f"{self.plan.describe()} ended before a single trial; give a larger max_passes")
-        if not self._has_results():
-            raise FailureError(
-                "nothing could be measured: no trial has a finite response (NaN outputs, or an undefined change)"
-            )
-        pairs = {pair: self._estimate(tally) for pair, tally in self.pairs.items()}
-        return Outcome([self._estimate(tally) for tally in self.singles], pairs, stopped)
-
-    def _estimate(self, tally: Tally) -> MeanChange:
-        """What a tally knows, and where special tokens are, which only the inputs know."""
-        estimate = tally.estimate()
-        return replace(estimate, profile=replace(estimate.profile, special=self.evaluation.inputs.special_share))
-
-    def _tally(self, support: Support, level: float, *, decides_alone: bool) -> Tally:
-        inputs = self.evaluation.inputs
-        if isinstance(self.plan, Until):
-            return UntilTally(
-                len(inputs),
-                inputs.positions,
-                self.plan,
-                support,
-                level,
-                self.target,
-                decides_alone,
-                self.average,
-            )
-        exact, draws = self.evaluation.perturbation.is_deterministic, self.plan.draws
-        return GridTally(len(inputs), inputs.positions, draws, support, level, self.target, exact, average=self.average)
-
-    def _grid(self, plan: Grid) -> str:
-        inputs, size, done = self.evaluation.inputs, self.evaluation.batch_size, 0
-        order = plan.order(inputs, self.seed)
-        for start in range(0, len(order), size):
-            chosen = order[start : start + size]
-            self.evaluation.prepare(chosen)
-            for trials in plan.blocks(inputs, chosen, block=16 * size):
-                self._take(trials)
-                done += len(np.unique(trials.inputs))
-                tallies = [tally for tally in self.singles if isinstance(tally, GridTally)]
-                summary = "  ".join(f"{tally.value:.4f} ± {tally.half_width:.4f}" for tally in tallies)
-                self.report(State(done / len(inputs), self.evaluation.passes, summary))
-        return "complete"
-
-    def _until(self, plan: Until) -> str:
-        tallies = [tally for tally in self.singles if isinstance(tally, UntilTally)]
-        for start, stop in plan.looks():
-            trials = plan.trials(self.evaluation.inputs, self.seed, start, stop, self.average)
-            room = plan.max_passes - self.evaluation.passes
-            affordable = int(np.searchsorted(self.evaluation.new_passes(trials), room, side="right"))
-            self._take(trials[:affordable])
-            looked_at = [tally.candidate() for tally in tallies]
-            intervals = [(tally.value, look.low, look.high) for tally, look in zip(tallies, looked_at, strict=True)]
-            share = min(plan.share_done(*interval) for interval in intervals)
-            summary = "  ".join(f"{value:.4f} [{low:.4f}, {high:.4f}]" for value, low, high in intervals)
-            self.report(State(share, self.evaluation.passes, summary))
-            may_stop = all(tally.may_stop for tally in tallies)
-            if may_stop and all(plan.is_met(*interval) for interval in intervals):
-                for tally in tallies:
-                    tally.settle()
-                return "precision"
-            if affordable < len(trials):
-                return "max_passes"
-            if self.target == "population" and tallies[0].has_visited_all:
-                return "all-inputs-visited"
-        raise AssertionError("looks() is endless")
-
-    def _take(self, trials: Trials) -> None:
-        changes = self.evaluation.changes(trials) if len(trials) else np.empty((len(self.singles), 0))
-        inputs = self.evaluation.inputs
-        trials = Trials(trials.inputs, inputs.profile_positions(trials.inputs, trials.tokens), trials.draws)
-        for tally, change in zip(self.singles, changes, strict=True):
-            tally.add(trials, change)
-        for (a, b), tally in self.pairs.items():
-            tally.add(trials, changes[a] - changes[b])
-
-    def _has_results(self) -> bool:
-        return all(tally.trials > 0 for tally in self.singles)
-
-
-def _pairs(count: int) -> Iterator[Pair]:
-    return itertools.combinations(range(count), 2)
-
-
-Model = Callable[..., Any]
-
-_FEW_TOKENS = 10_000
-
-
-@dataclass(frozen=True)
-class Choices:
-    """The arguments of ``measure`` as given."""
-
-    tokens: TokenView | str
-    perturbation: Perturbation | str
-    response: Response | str
-    plan: Plan | str | None
-    target: str
-    average: str
-    mask: Any
-    level: float
-    seed: int
-    batch_size: int
-    device: str | None
-
-
-class Prepared(NamedTuple):
-    """Models and inputs that are ready to be asked, when to stop, and what to write down."""
-
-    evaluation: Evaluation
-    plan: Plan
-    settings: Settings
-
-
-def prepared(models: Mapping[str, Model], inputs: Any, chosen: Choices) -> Prepared:
-    """Check all arguments, and hold them together; nothing is asked of a model yet."""
-    if not isinstance(models, Mapping) or not models:
-        raise UsageError("models must be a mapping from names to models with at least one entry")
-    view = specs.build(VIEWS, chosen.tokens, "tokens", TokenView)
-    jostle = specs.build(PERTURBATIONS, chosen.perturbation, "perturbation", Perturbation)
-    change = specs.build(RESPONSES, chosen.response, "response", Response)
-    pad = padding_id(models.values()) if isinstance(view, TextView) else None
-    held = Inputs(inputs, view, chosen.mask, pad)
-    plan = _default_plan(held, jostle, change) if chosen.plan is None else specs.build(PLANS, chosen.plan, "plan", Plan)
-    if isinstance(plan, Grid) and jostle.is_deterministic:
-        plan = Grid(draws=1)
-    held.check_finite()
-    if not isinstance(view, TextView):  # of text, once the models are in eval mode: they may have to embed it
-        jostle.check(held.sample_token())
-    target = checked_target(chosen.target)
-    settings = Settings(
-        tokens=view.describe(),
-        perturbation=jostle.describe(),
-        response=change.describe(),
-        plan=plan.describe(),
-        target=target,
-        level=checked_level(chosen.level),
-        seed=checked_whole("seed", chosen.seed),
-        num_inputs=len(held),
-        num_tokens=held.num_tokens,
-        average=checked_average(chosen.average, plan, target),
-    )
-    functions = [TokenFunction(model, held, str(name), chosen.device) for name, model in models.items()]
-    batch_size = checked_whole("batch_size", chosen.batch_size, least=1)
-    return Prepared(Evaluation(functions, jostle, change, settings.seed, batch_size), plan, settings)
-
-
-def _default_plan(inputs: Inputs, perturbation: Perturbation, response: Response) -> Plan:
-    if perturbation.is_deterministic and len(inputs) * inputs.num_tokens <= _FEW_TOKENS:
-        return Grid(draws=1)
-    return Until(half_width=0.01) if response.is_binary else Until(relative=0.05)
+AnyPlan = TypeVar("AnyPlan", Grid, Until)
+AnyTally = TypeVar("AnyTally", GridTally, UntilTally)
+AnyResult = TypeVar("AnyResult", Measurement, Comparison)
 
 
 class JostleWarning(UserWarning):
@@ -261,12 +40,12 @@ class JostleWarning(UserWarning):
 
 
 class Interrupted(KeyboardInterrupt):
-    """Raised when a measurement is interrupted after something is known.
+    """Raised when Ctrl-C ends a measurement after something is known.
 
-    ``result`` holds it: a ``Measurement`` or a ``Comparison`` whose intervals are valid.
+    ``result`` holds it: a ``Measurement``, ``Comparison`` or ``Sweep`` whose intervals are valid.
     """
 
-    def __init__(self, result: Measurement | Comparison) -> None:
+    def __init__(self, result: "Measurement | Comparison | Sweep") -> None:
         super().__init__("interrupted; .result holds what was known by then")
         self.result = result
 
@@ -278,7 +57,7 @@ def measure(
     tokens: TokenView | str,
     perturbation: Perturbation | str,
     response: Response | str = "flip",
-    plan: Plan | str | None = None,
+    plan: Plan | DefaultPlan | str | None = None,
     target: str = "dataset",
     average: str = "macro",
     mask: Any = None,
@@ -327,12 +106,20 @@ def measure(
         UsageError: one line on what cannot be used as given.
         Interrupted: on Ctrl-C once something is known; ``.result`` holds it.
     """
-    choices = Choices(tokens, perturbation, response, plan, target, average, mask, level, seed, batch_size, device)
-    try:
-        return _compared({name: model}, inputs, choices, progress)[name]
-    except Interrupted as interrupted:
-        known = interrupted.result
-        raise Interrupted(known[name] if isinstance(known, Comparison) else known) from None
+    request = Request.build(
+        tokens=tokens,
+        perturbation=perturbation,
+        response=response,
+        plan=plan,
+        target=target,
+        average=average,
+        mask=mask,
+        level=level,
+        seed=seed,
+        batch_size=batch_size,
+        device=device,
+    )
+    return _deliver(run_request(request, {name: model}, inputs, progress)[name])
 
 
 def compare(
@@ -342,7 +129,7 @@ def compare(
     tokens: TokenView | str,
     perturbation: Perturbation | str,
     response: Response | str = "flip",
-    plan: Plan | str | None = None,
+    plan: Plan | DefaultPlan | str | None = None,
     target: str = "dataset",
     average: str = "macro",
     mask: Any = None,
@@ -365,51 +152,250 @@ def compare(
     >>> c.difference("parity", "majority").verdict
     'parity is more sensitive than majority'
     """
-    choices = Choices(tokens, perturbation, response, plan, target, average, mask, level, seed, batch_size, device)
-    return _compared(models, inputs, choices, progress)
+    request = Request.build(
+        tokens=tokens,
+        perturbation=perturbation,
+        response=response,
+        plan=plan,
+        target=target,
+        average=average,
+        mask=mask,
+        level=level,
+        seed=seed,
+        batch_size=batch_size,
+        device=device,
+    )
+    return _deliver(run_request(request, models, inputs, progress))
 
 
-def _compared(models: Mapping[str, Model], inputs: Any, chosen: Choices, progress: progress_bar.Progress) -> Comparison:
-    started = time.perf_counter()
-    asked = prepared(models, inputs, chosen)
-    settings, functions = asked.settings, asked.evaluation.functions
-    report = progress_bar.reporter(progress, ", ".join(function.name for function in functions))
-    try:
-        outcome = Run(
-            asked.evaluation, asked.plan, settings.level, settings.target, settings.seed, report, settings.average
-        ).go()
-    finally:
-        report.close()
-    result = comparison_of(asked.evaluation, settings, outcome, time.perf_counter() - started)
-    for warning in dict.fromkeys(text for m in result.measurements.values() for text in m.warnings):
+def _deliver(result: AnyResult) -> AnyResult:
+    """``result``, once its warnings are given; one that Ctrl-C ended is raised."""
+    for warning in result.warnings:
         warnings.warn(warning, JostleWarning, stacklevel=3)
-    if outcome.stopped == "interrupted":
+    if result.stopped == "interrupted":
         raise Interrupted(result)
     return result
 
 
-def comparison_of(evaluation: Evaluation, settings: Settings, outcome: Outcome, seconds: float) -> Comparison:
-    """What a run found, with the name, passes and warnings of each model."""
-    origin = provenance()
-    measurements = {
-        function.name: Measurement(
+def run_request(
+    request: Request,
+    models: Mapping[str, Model],
+    inputs: Any,
+    progress: progress_bar.Progress = False,
+    known: Mapping[str, Iterable[str]] | None = None,
+) -> Comparison:
+    """What ``compare`` returns, without Python warnings, and also after Ctrl-C: ``stopped`` is then ``interrupted``.
+
+    Arguments:
+        request: what is asked.
+        models: by name.
+        inputs: whatever ``Request.prepare`` takes.
+        progress: as for ``measure``.
+        known: warnings about models, by name, that are known before they are asked; they come after the others.
+    """
+    started = time.perf_counter()
+    evaluation = request.prepare(models, inputs)
+    with closing(progress_bar.reporter(progress, ", ".join(map(str, models)))) as report:
+        run = make_run(request, evaluation, report)
+        run.go()
+    return run.comparison(time.perf_counter() - started, known)
+
+
+def make_run(
+    request: Request, evaluation: Evaluation, report: Reporter, pair_level: float | None = None
+) -> "GridRun | UntilRun":
+    """The loop of the request's plan, ready to go.
+
+    Arguments:
+        request: what is asked.
+        evaluation: of ``request.prepare``.
+        report: told about progress.
+        pair_level: of the intervals of differences, which decide nothing; by default the request's level.
+    """
+    plan = request.plan_for(evaluation.inputs)
+    if isinstance(plan, Until):
+        return UntilRun(request, plan, evaluation, report, pair_level)
+    return GridRun(request, plan, evaluation, report, pair_level)
+
+
+class Run(ABC, Generic[AnyPlan, AnyTally]):
+    """One pass of a plan over several models, which all see the same trials.
+
+    Arguments:
+        plan: which trials, and when to stop.
+        request, evaluation, report, pair_level: as for ``make_run``.
+
+    Attributes:
+        singles: what is counted of each model.
+        pairs: for models a < b, what is counted of (change of a) - (change of b), trial by trial on the same noise.
+        stopped: why it ended: ``complete``, ``precision``, ``max_passes``, ``all-inputs-visited`` or ``interrupted``.
+    """
+
+    def __init__(
+        self,
+        request: Request,
+        plan: AnyPlan,
+        evaluation: Evaluation,
+        report: Reporter,
+        pair_level: float | None = None,
+    ) -> None:
+        self.request, self.evaluation, self.report = request, evaluation, report
+        self.plan: AnyPlan = plan
+        self.inputs, self.stopped = evaluation.inputs, ""
+        single, paired = (BINARY, TERNARY) if request.response.is_binary else (REAL, REAL)
+        count, level = len(evaluation.functions), request.level if pair_level is None else pair_level
+        self.singles: list[AnyTally] = [self.tally(single, request.level) for _ in range(count)]
+        self.pairs: dict[tuple[int, int], AnyTally] = {
+            pair: self.tally(paired, level) for pair in itertools.combinations(range(count), 2)
+        }
+
+    @abstractmethod
+    def tally(self, support: Support, level: float) -> AnyTally:
+        """An empty tally of changes that take these values."""
+
+    @abstractmethod
+    def loop(self) -> str:
+        """Take trials until the plan ends; returns why it ended."""
+
+    def go(self) -> None:
+        """Run to the end, or to a Ctrl-C after which something is known."""
+        with ExitStack() as modes:
+            for function in self.evaluation.functions:
+                modes.enter_context(function.evaluating())
+                function.check_steady(self.request.response.describe())
+            self.evaluation.check()
+            try:
+                self.stopped = self.loop()
+            except KeyboardInterrupt:
+                if not self.has_results:
+                    raise
+                self.stopped = "interrupted"
+        if not self.has_results:
+            raise FailureError(
+                "nothing could be measured: no trial has a finite response (NaN outputs, or an undefined change)"
+            )
+
+    @property
+    def has_results(self) -> bool:
+        """Whether every model has a trial with a finite response."""
+        return all(tally.trials > 0 for tally in self.singles)
+
+    def take(self, trials: Trials) -> None:
+        """Ask all models about these trials and count their changes."""
+        changes = self.evaluation.changes(trials) if len(trials) else np.empty((len(self.singles), 0))
+        positions = self.inputs.profile_positions(trials.inputs, trials.tokens)
+        trials = Trials(trials.inputs, positions, trials.draws)
+        for tally, change in zip(self.singles, changes, strict=True):
+            tally.add(trials, change)
+        for (a, b), tally in self.pairs.items():
+            tally.add(trials, changes[a] - changes[b])
+
+    def comparison(self, seconds: float, known: Mapping[str, Iterable[str]] | None = None) -> Comparison:
+        """What was found; ``known`` is as for ``run_request``."""
+        singles = [tally.estimate() for tally in self.singles]
+        pairs = {pair: tally.estimate() for pair, tally in self.pairs.items()}
+        return make_comparison(self.request, self.evaluation, singles, pairs, self.stopped, seconds, known)
+
+
+class GridRun(Run[Grid, GridTally]):
+    """Every token of every input, a fixed number of draws each."""
+
+    def tally(self, support: Support, level: float) -> GridTally:
+        """An empty tally of a grid."""
+        return GridTally(self.request, self.plan, self.inputs, support, level)
+
+    def loop(self) -> str:
+        """Go through the inputs in a random order: clean passes of some of them, then all their trials."""
+        size, done = self.request.batch_size, 0
+        order = self.plan.order(self.inputs, self.request.seed)
+        for start in range(0, len(order), size):
+            chosen = order[start : start + size]
+            self.evaluation.prepare(chosen)
+            for trials in self.plan.blocks(self.inputs, chosen, block=16 * size):
+                self.take(trials)
+                done += len(np.unique(trials.inputs))
+                summary = "  ".join(f"{tally.value:.4f} ± {tally.half_width:.4f}" for tally in self.singles)
+                self.report(State(done / len(self.inputs), self.evaluation.passes, summary))
+        return "complete"
+
+
+class UntilRun(Run[Until, UntilTally]):
+    """Random (input, token, draw) until every model's interval is narrow enough."""
+
+    def tally(self, support: Support, level: float) -> UntilTally:
+        """An empty tally of random draws; that of a single model decides alone when to stop."""
+        decides_alone = len(self.evaluation.functions) == 1
+        return UntilTally(self.request, self.plan, self.inputs, support, level, decides_alone)
+
+    def loop(self) -> str:
+        """Draw up to the next look, ask, look at the intervals, and stop where the plan says so."""
+        plan, request = self.plan, self.request
+        for start, stop in plan.looks():
+            trials = plan.trials(self.inputs, request.seed, start, stop, request.average)
+            room = plan.max_passes - self.evaluation.passes
+            affordable = int(np.searchsorted(self.evaluation.new_passes(trials), room, side="right"))
+            self.take(trials[:affordable])
+            if self._is_precise():
+                for tally in self.singles:
+                    tally.settle()
+                return "precision"
+            if affordable < len(trials):
+                return self._out_of_passes()
+            if request.target == "population" and self.singles[0].has_visited_all:
+                return "all-inputs-visited"
+        raise AssertionError("looks() is endless")
+
+    def _is_precise(self) -> bool:
+        """Look at the intervals, tell the reporter, and say whether all of them are narrow enough."""
+        looks = [(tally.value, look.low, look.high) for tally in self.singles for look in (tally.candidate(),)]
+        share = min(self.plan.share_done(*look) for look in looks)
+        summary = "  ".join(f"{value:.4f} [{low:.4f}, {high:.4f}]" for value, low, high in looks)
+        self.report(State(share, self.evaluation.passes, summary))
+        return all(tally.may_stop for tally in self.singles) and all(self.plan.is_met(*look) for look in looks)
+
+    def _out_of_passes(self) -> str:
+        if not self.has_results:
+            raise UsageError(f"{self.plan.describe()} ended before a single trial; give a larger max_passes")
+        return "max_passes"
+
+
+def make_comparison(
+    request: Request,
+    evaluation: Evaluation,
+    singles: list[MeanChange],
+    pairs: Mapping[tuple[int, int], MeanChange],
+    stopped: str,
+    seconds: float,
+    known: Mapping[str, Iterable[str]] | None = None,
+) -> Comparison:
+    """Estimates as measurements and differences, with the name, passes and warnings of each model.
+
+    Arguments:
+        request, evaluation: what was asked of whom.
+        singles: one estimate a model.
+        pairs: for models a < b, the estimate of (change of a) - (change of b).
+        stopped, seconds: why sampling ended, and after how long.
+        known: as for ``run_request``.
+    """
+    settings, origin = request.settings(evaluation.inputs), provenance()
+    measurements = {}
+    for function, estimate, lost in zip(evaluation.functions, singles, evaluation.nonfinite.tolist(), strict=True):
+        told = [*function.warnings, *_nonfinite_warning(function.name, lost, estimate)]
+        measurements[function.name] = Measurement(
             name=function.name,
             settings=settings,
             estimate=estimate,
             passes=function.passes,
-            stopped=outcome.stopped,
-            nonfinite=int(nonfinite),
-            warnings=function.warnings + _nonfinite_warning(function.name, int(nonfinite), estimate),
+            stopped=stopped,
+            nonfinite=lost,
+            warnings=[*told, *(known or {}).get(function.name, ())],
             seconds=seconds,
             provenance=origin,
         )
-        for function, estimate, nonfinite in zip(
-            evaluation.functions, outcome.singles, evaluation.nonfinite, strict=True
-        )
-    }
     names = list(measurements)
-    differences = [Difference(names[a], names[b], settings.target, pair) for (a, b), pair in outcome.pairs.items()]
-    return Comparison(measurements, differences)
+    return Comparison(
+        measurements, [Difference(names[a], names[b], request.target, pair) for (a, b), pair in pairs.items()]
+    )
 
 
 def _nonfinite_warning(name: str, nonfinite: int, estimate: MeanChange) -> list[str]:

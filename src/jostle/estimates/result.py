@@ -25,7 +25,6 @@ from jostle.base.errors import UsageError
 from jostle.base.estimate import TARGETS, Interval, Target
 from jostle.base.files import write_text
 from jostle.base.registry import unknown_name
-from jostle.sampling import Plan, Until
 
 UNKNOWN = "unknown"  # how the method of an interval begins that is none: it holds all values there are
 
@@ -193,15 +192,6 @@ def checked_target(target: str) -> Target:
     if target not in get_args(Target):
         raise UsageError(f"target={target!r} must be dataset (the inputs given) or population (where they came from)")
     return target  # type: ignore[return-value]
-
-
-def checked_average(average: str, plan: Plan, target: Target) -> str:
-    """``average`` if it is one, and if the plan has an interval for it."""
-    if average not in ("macro", "micro"):
-        raise UsageError(f"average={average!r} must be macro (inputs weigh the same) or micro (tokens weigh the same)")
-    if average == "micro" and target == "population" and isinstance(plan, Until):
-        raise UsageError("average='micro' and target='population' need plan=Grid(...): Until has no interval for them")
-    return average
 
 
 def checked_level(level: float) -> float:
@@ -474,6 +464,11 @@ class Comparison:
     def stopped(self) -> str:
         """Why sampling ended; the same for all models."""
         return next(iter(self.measurements.values())).stopped
+
+    @property
+    def warnings(self) -> list[str]:
+        """What is suspicious about the models or the numbers, each once."""
+        return list(dict.fromkeys(text for m in self.measurements.values() for text in m.warnings))
 
     def difference(self, first: str, second: str) -> Difference:
         """Sensitivity of ``first`` minus sensitivity of ``second``, on the same inputs and noise."""

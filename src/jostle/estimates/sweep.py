@@ -12,7 +12,8 @@ import itertools
 import json
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -20,23 +21,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from jostle.base import checks, specs
 from jostle.base import progress as progress_bar
-from jostle.base import specs
 from jostle.base.errors import FailureError, UsageError
 from jostle.base.estimate import TARGETS, Interval
 from jostle.base.files import write_text
 from jostle.base.registry import unknown_name
-from jostle.estimates.measure import (
-    Choices,
-    Interrupted,
-    JostleWarning,
-    Model,
-    Outcome,
-    Prepared,
-    Run,
-    comparison_of,
-    prepared,
-)
+from jostle.estimates.measure import Interrupted, JostleWarning, make_comparison, make_run
+from jostle.estimates.request import Model, Request
 from jostle.estimates.result import (
     REASONS,
     Comparison,
@@ -45,11 +37,10 @@ from jostle.estimates.result import (
     Measurement,
     Profile,
     Settings,
-    checked_level,
 )
 from jostle.perturbations import PERTURBATIONS, Perturbation, must_be_at_least_zero
 from jostle.responses import Response
-from jostle.sampling import Evaluation, Grid, Plan
+from jostle.sampling import DefaultPlan, Evaluation, Grid, Plan
 from jostle.tokens import TokenView
 
 if TYPE_CHECKING:
@@ -356,16 +347,6 @@ def _effort(sweep: Sweep) -> str:
     return "; ".join([spent, *ends])
 
 
-class InterruptedSweep(Interrupted):
-    """Raised when a sweep is interrupted after a strength is finished; ``result`` holds the finished ones."""
-
-    result: Sweep  # type: ignore[assignment]
-
-    def __init__(self, result: Sweep) -> None:
-        KeyboardInterrupt.__init__(self, "interrupted; .result holds the strengths that were finished by then")
-        self.result = result
-
-
 def sweep(
     models: Model | Mapping[str, Model],
     inputs: Any,
@@ -374,7 +355,7 @@ def sweep(
     stds: Any,
     perturbation: str | Callable[[float], Perturbation] = "gaussian-noise",
     response: Response | str = "flip",
-    plan: Plan | str | None = None,
+    plan: Plan | DefaultPlan | str | None = None,
     target: str = "dataset",
     average: str = "macro",
     mask: Any = None,
@@ -418,30 +399,59 @@ def sweep(
         Interrupted: on Ctrl-C once a strength is finished; ``.result`` is a ``Sweep`` of the finished ones.
     """
     strengths, family = checked_strengths(stds), family_of(perturbation)
+    request = Request.build(
+        tokens=tokens,
+        perturbation=family.at(strengths[-1]),
+        response=response,
+        plan=plan,
+        target=target,
+        average=average,
+        mask=mask,
+        level=level,
+        seed=seed,
+        batch_size=batch_size,
+        device=device,
+    )
     named = models if isinstance(models, Mapping) else {name: models}
-    shared = _shared_level(checked_level(level), strengths, len(named))
-    if not named:
-        raise UsageError("models is empty: give a model, or a mapping from names to models")
-    strongest = family.at(strengths[-1])
-    choices = Choices(tokens, strongest, response, plan, target, average, mask, level, seed, batch_size, device)
-    asked = prepared(named, inputs, choices)
-    report = progress_bar.reporter(progress, ", ".join(map(str, named)))
-    found: dict[float, Comparison] = {}
-    try:
-        for strength in strengths:
-            shown = _part(report, family.parameter, strengths, strength, found)
-            found[strength] = _at(strength, family, asked, shared, shown)
-    except KeyboardInterrupt:
-        if not any(strength > 0 for strength in found):
-            raise
-    finally:
-        report.close()
-    result = Sweep(family.parameter, family.spec, shared, found, strengths[len(found) :])
+    result = run_sweep(request, family, strengths, named, inputs, progress)
     for text in result.warnings:
         warnings.warn(text, JostleWarning, stacklevel=2)
     if result.missing:
-        raise InterruptedSweep(result)
+        raise Interrupted(result)
     return result
+
+
+def run_sweep(
+    request: Request,
+    family: Family,
+    strengths: tuple[float, ...],
+    models: Mapping[str, Model],
+    inputs: Any,
+    progress: progress_bar.Progress = False,
+    known: Mapping[str, Iterable[str]] | None = None,
+) -> Sweep:
+    """What ``sweep`` returns, without Python warnings; ``missing`` names the strengths that Ctrl-C left unmeasured.
+
+    Arguments:
+        request: what is asked at every strength; its perturbation is that of the largest one.
+        family: the kind of jostle.
+        strengths: of ``checked_strengths``.
+        models, inputs, progress, known: as for ``run_request``.
+    """
+    shared = _shared_level(request.level, strengths, len(models))
+    evaluation = request.prepare(models, inputs)
+    request = replace(request, plan=request.plan_for(evaluation.inputs))  # one plan for all strengths
+    found: dict[float, Comparison] = {}
+    with closing(progress_bar.reporter(progress, ", ".join(map(str, models)))) as report:
+        try:
+            for strength in strengths:
+                here = replace(request, perturbation=family.at(strength))
+                shown = _part(report, family.parameter, strengths, strength, found)
+                found[strength] = _measure_at(strength, family.parameter, here, evaluation, shared, shown, known)
+        except KeyboardInterrupt:
+            if not any(strength > 0 for strength in found):
+                raise
+    return Sweep(family.parameter, family.spec, shared, found, strengths[len(found) :])
 
 
 def _shared_level(level: float, strengths: tuple[float, ...], models: int) -> float:
@@ -450,7 +460,7 @@ def _shared_level(level: float, strengths: tuple[float, ...], models: int) -> fl
     shared = 1 - (1 - level) / max(count, 1)
     if models > 1:
         try:
-            checked_level(shared)
+            checks.level(shared)
         except UsageError:
             raise UsageError(
                 f"level={level:g} shared by {count} stds needs differences at {shared:.4%}, more than 99.9%: give "
@@ -459,32 +469,36 @@ def _shared_level(level: float, strengths: tuple[float, ...], models: int) -> fl
     return shared
 
 
-def _at(strength: float, family: Family, asked: Prepared, shared: float, report: progress_bar.Reporter) -> Comparison:
-    """All models at one strength.
-
-    The evaluation goes from strength to strength and keeps the answers to clean inputs; what it counts begins anew.
-    """
+def _measure_at(
+    strength: float,
+    parameter: str,
+    request: Request,
+    evaluation: Evaluation,
+    shared: float,
+    report: progress_bar.Reporter,
+    known: Mapping[str, Iterable[str]] | None,
+) -> Comparison:
+    """All models at one strength. The evaluation remembers the answers to clean inputs from strength to strength."""
     started = time.perf_counter()
-    evaluation, plan, settings = asked
-    evaluation.perturbation = family.at(strength)
-    evaluation.nonfinite[:] = 0
-    for function in evaluation.functions:
-        function.passes, function.warnings = 0, []
-    here = replace(settings, perturbation=evaluation.perturbation.describe())
+    evaluation.restart(request.perturbation)
     if strength == 0:
-        plan_here = replace(here, plan=Grid(draws=1).describe())
-        return comparison_of(evaluation, plan_here, _unmoved(evaluation, here, shared), time.perf_counter() - started)
+        request = replace(request, plan=Grid(draws=1))
+        singles, pairs = _unmoved(request, evaluation, shared)
+        return make_comparison(request, evaluation, singles, pairs, "complete", time.perf_counter() - started, known)
+    run = make_run(request, evaluation, report, shared)
     try:
-        outcome = Run(evaluation, plan, here.level, here.target, here.seed, report, here.average, shared).go()
+        run.go()
     except FailureError as error:
-        raise FailureError(f"at {family.parameter} {strength:g}: {error}") from error
-    if outcome.stopped == "interrupted":
+        raise FailureError(f"at {parameter} {strength:g}: {error}") from error
+    if run.stopped == "interrupted":
         raise KeyboardInterrupt
-    return comparison_of(evaluation, here, outcome, time.perf_counter() - started)
+    return run.comparison(time.perf_counter() - started, known)
 
 
-def _unmoved(evaluation: Evaluation, settings: Settings, shared: float) -> Outcome:
-    """Where nothing moves nothing changes, by definition: exactly 0 without asking anybody."""
+def _unmoved(
+    request: Request, evaluation: Evaluation, shared: float
+) -> tuple[list[MeanChange], dict[tuple[int, int], MeanChange]]:
+    """Where nothing moves nothing changes, by definition: exactly 0 without asking a model."""
     inputs, count = evaluation.inputs, len(evaluation.functions)
     mask = np.ones((len(inputs), inputs.num_tokens), dtype=bool) if inputs.mask is None else inputs.mask
     places = inputs.profile_positions(*(part.astype(np.int64) for part in np.nonzero(mask)))
@@ -495,11 +509,11 @@ def _unmoved(evaluation: Evaluation, settings: Settings, shared: float) -> Outco
         method = "exact: nothing is moved"
         dataset = Interval(0.0, 0.0, level, "dataset", method)
         population = Interval(0.0, 0.0, level, "population", method)
-        profile = Profile(zeros, zeros, zeros, counts, inputs.positions, settings.target, "exact", inputs.special_share)
+        profile = Profile(zeros, zeros, zeros, counts, inputs.positions, request.target, "exact", inputs.special_share)
         return MeanChange(0.0, dataset, population, np.zeros(len(inputs)), profile, int(counts.sum()))
 
-    pairs = {(a, b): exact(shared) for a in range(count) for b in range(a + 1, count)}
-    return Outcome([exact(settings.level) for _ in range(count)], pairs, "complete")
+    pairs = {pair: exact(shared) for pair in itertools.combinations(range(count), 2)}
+    return [exact(request.level) for _ in range(count)], pairs
 
 
 def _part(

@@ -1,10 +1,7 @@
-"""Which values a change can take: that decides which intervals exist for its mean.
+"""What is counted while models are asked, and the estimates that follow from the counts.
 
-Averages in which all tokens weigh the same, so that inputs weigh by their number of tokens.
-
-What is counted on a grid, and the intervals of a sample whose size was fixed beforehand.
-
-What is counted while drawing, and the intervals that may be looked at at any time.
+``GridTally`` counts a grid, whose size was fixed beforehand; ``UntilTally`` counts random draws and may be looked at at
+any time. A ``Support`` says which values a change can take, which decides which intervals exist for its mean.
 """
 
 from dataclasses import dataclass, field
@@ -14,9 +11,11 @@ from numpy.typing import NDArray
 from scipy import special
 
 from jostle.base.estimate import Interval, Target
+from jostle.estimates.request import Request
 from jostle.estimates.result import UNKNOWN, Floats, MeanChange, Profile
 from jostle.intervals import anytime, fixed, sequential
-from jostle.sampling import Trials, Until
+from jostle.sampling import Grid, Trials, Until
+from jostle.tokens import Inputs
 
 
 @dataclass(frozen=True)
@@ -50,64 +49,6 @@ TERNARY = Support((-1, 0, 1))
 REAL = Support()
 
 
-Ends = tuple[float, float]
-
-_RESAMPLES = 10_000
-_AT_ONCE = 512
-
-
-def mean(means: Floats, sizes: Floats) -> float:
-    """sum of size * mean / sum of sizes."""
-    return float(means @ sizes / sizes.sum())
-
-
-def bounded_ratio(means: Floats, sizes: Floats, level: float, bounds: Ends) -> Ends:
-    """An interval for E[size * mean] / E[size], from independent inputs whose means lie between two bounds.
-
-    The ratio r solves E[size * (mean - r)] = 0. Gaffke's bound (see ``intervals.fixed``) for that expectation, with one
-    more input of the largest size at a bound, is on the right side of 0 just if r is beyond
-
-        high = quantile_{(1 + level) / 2} of  (sum_i D_i s_i m_i + D_{n+1} S * upper) / (sum_i D_i s_i + D_{n+1} S)
-
-    with D ~ Dirichlet(1, ..., 1), sizes s_i, means m_i and the largest size S, and ``low`` alike with the lower bound.
-    With equal sizes it is Gaffke's bound. Sizes beyond the largest seen are not provided for. The quantile is taken
-    over 10,000 draws from a fixed generator.
-
-    Arguments:
-        means: (inputs,) the mean change of each.
-        sizes: (inputs,) its number of tokens, at least 1.
-        level: coverage.
-        bounds: no mean can lie outside.
-    """
-    pairs, counts = np.unique(np.stack([means, sizes]), axis=1, return_counts=True)
-    generator = np.random.Generator(np.random.PCG64(0))
-    total, weight = np.zeros(_RESAMPLES), np.zeros(_RESAMPLES)
-    for start in range(0, len(counts), _AT_ONCE):
-        part = slice(start, start + _AT_ONCE)
-        gammas = generator.standard_gamma(counts[part], size=(_RESAMPLES, len(counts[part])))  # (resamples, pairs)
-        total += gammas @ (pairs[0, part] * pairs[1, part])
-        weight += gammas @ pairs[1, part]
-    extra = generator.standard_exponential(_RESAMPLES) * sizes.max()
-    low, high = ((total + extra * bound) / (weight + extra) for bound in bounds)
-    tail = (1 - level) / 2
-    return float(np.quantile(low, tail)), float(np.quantile(high, 1 - tail))
-
-
-def student_ratio(means: Floats, sizes: Floats, level: float) -> Ends:
-    """The same for real-valued means, by linearisation and Student's t: asymptotic."""
-    value = mean(means, sizes)
-    residuals = sizes * (means - value) / sizes.mean()
-    variance = residuals.var(ddof=1) if len(means) > 1 else 0.0
-    low, high = fixed.student(value, variance, len(means), level)
-    return float(low), float(high)
-
-
-def noise_reach(variances: Floats, sizes: Floats, level: float) -> float:
-    """Half of a normal interval for the mean over these very inputs, from the noise variance of each input's mean."""
-    spread = np.sqrt((sizes**2 * variances).sum()) / sizes.sum()
-    return float(special.ndtri((1 + level) / 2) * spread)
-
-
 @dataclass
 class GridTally:
     """Sums over all triples of a grid, never N x T of anything.
@@ -115,27 +56,26 @@ class GridTally:
     Trials arrive input by input with all their tokens and draws. A cell is one (input, token) with its draws.
 
     Arguments:
-        num_inputs, positions: N, and the shape of the position grid.
-        draws: trials a cell.
+        request: what is asked.
+        plan: the grid.
+        inputs: what is counted is about.
         support: the values a change can take.
-        level, target: of the intervals.
-        is_deterministic: whether the jostle has no randomness, so that the complete grid is the exact answer.
-        average: ``macro``, inputs weigh the same, or ``micro``, tokens do.
+        level: of the intervals.
     """
 
-    num_inputs: int
-    positions: tuple[int, ...]
-    draws: int
+    request: Request
+    plan: Grid
+    inputs: Inputs
     support: Support
     level: float
-    target: Target
-    is_deterministic: bool
-    average: str = "macro"
     per_input: Floats = field(init=False)
     trials: int = field(init=False, default=0)
 
     def __post_init__(self) -> None:
-        tokens = int(np.prod(self.positions))
+        self.num_inputs, self.draws = len(self.inputs), self.plan.draws
+        self._by_token = self.request.average == "micro"  # all tokens weigh the same, or all inputs
+        self._is_exact = self.request.perturbation.is_deterministic  # then the whole grid is the exact answer
+        tokens = int(np.prod(self.inputs.positions))
         self.per_input = np.full(self.num_inputs, np.nan)
         self._noise_variance = np.zeros(self.num_inputs)  # of each input's mean, from its noise alone
         self._trials_of = np.zeros(self.num_inputs)  # finite trials of each input
@@ -203,7 +143,7 @@ class GridTally:
         return self._mean(seen) if len(seen) else float("nan")
 
     def _mean(self, seen: Floats) -> float:
-        return float(seen.mean()) if self.average == "macro" else mean(seen, self._seen_sizes)
+        return fixed.weighted_mean(seen, self._seen_sizes) if self._by_token else float(seen.mean())
 
     @property
     def _seen_sizes(self) -> Floats:
@@ -227,16 +167,16 @@ class GridTally:
 
     @property
     def _clustered_method(self) -> str:
-        if self.average == "micro":
+        if self._by_token:
             return "ratio over inputs, " + ("Gaffke's bound" if self.support.is_discrete else "Student's t")
         return "inputs as clusters, Gaffke's bound" if self.support.is_discrete else "inputs as clusters, Student's t"
 
     def _clustered(self, means: Floats) -> tuple[float, float]:
         """An interval from one mean an input."""
-        if self.average == "micro" and self.support.is_discrete:
-            return bounded_ratio(means, self._seen_sizes, self.level, self.support.bounds)
-        if self.average == "micro":
-            return student_ratio(means, self._seen_sizes, self.level)
+        if self._by_token and self.support.is_discrete:
+            return fixed.bounded_ratio(means, self._seen_sizes, self.level, self.support.bounds)
+        if self._by_token:
+            return fixed.student_ratio(means, self._seen_sizes, self.level)
         if self.support.is_discrete:
             bounds = self.support.bounds
             return fixed.bounded_mean(*fixed.histogram(means), self.level, bounds)
@@ -253,9 +193,9 @@ class GridTally:
         if len(seen) < self.num_inputs:
             method = f"{len(seen)} of {self.num_inputs} inputs, {population.method}"
             return Interval(population.low, population.high, self.level, "dataset", method)
-        if self.is_deterministic and not self._failed:
+        if self._is_exact and not self._failed:
             return Interval(value, value, self.level, "dataset", "exact: every token of every input, no randomness")
-        if self.support.is_discrete and (len(self._sizes) == 1 or self.average == "micro"):
+        if self.support.is_discrete and (len(self._sizes) == 1 or self._by_token):
             ends = fixed.bounded_mean(self.support.values, self._counts, self.level, self.support.bounds)
             name = "Clopper-Pearson" if self.support == BINARY else "Gaffke's bound"
             return Interval(*ends, self.level, "dataset", f"draws as strata, {name}")
@@ -264,8 +204,8 @@ class GridTally:
             method = f"spread over inputs as an upper bound, {population.method}"
             return Interval(population.low, population.high, self.level, "dataset", method)
         reach = float(special.ndtri((1 + self.level) / 2) * np.sqrt(noise.sum()) / self.num_inputs)
-        if self.average == "micro":
-            reach = noise_reach(noise, self._trials_of, self.level)
+        if self._by_token:
+            reach = fixed.noise_reach(noise, self._trials_of, self.level)
         return Interval(value - reach, value + reach, self.level, "dataset", "draws as strata, normal")
 
     def _profile(self) -> Profile:
@@ -273,12 +213,13 @@ class GridTally:
         with np.errstate(invalid="ignore", divide="ignore"):
             means = total / count
             variance = (squares - count * means**2) / (count - 1)
-        if self.is_deterministic and self.target == "dataset" and not self._failed:
+        target = self.request.target
+        if self._is_exact and target == "dataset" and not self._failed:
             low, high, method = means, means, "exact"
         elif not self.support.is_discrete:
             low, high = fixed.student(means, variance, count, self.level)
             method = "inputs as clusters, Student's t"
-        elif self.target == "dataset" and self.support == BINARY:
+        elif target == "dataset" and self.support == BINARY:
             low, high = fixed.clopper_pearson(total * self.draws, count * self.draws, self.level)
             method = "draws as strata, Clopper-Pearson"
         else:
@@ -287,7 +228,8 @@ class GridTally:
         blank = count == 0
         low, high = (np.where(blank, np.nan, end) for end in (low, high))
         counts = (count * self.draws).astype(np.int64)
-        return Profile(means, low, high, counts, self.positions, self.target, method)
+        inputs = self.inputs
+        return Profile(means, low, high, counts, inputs.positions, target, method, inputs.special_share)
 
     def _bounded_positions(self, count: Floats) -> tuple[Floats, Floats]:
         bounds = self.support.bounds
@@ -356,35 +298,35 @@ class UntilTally:
     visit of each input counts: these draws are independent with the population's mean, whatever the dataset.
 
     Arguments:
-        num_inputs, positions: N, and the shape of the position grid.
+        request: what is asked; the stopping rule looks at the interval for its ``target``. With ``average="micro"``
+            long inputs are drawn more often: first visits then say nothing about a population, and there is no
+            interval for it.
         plan: the stopping rule; the intervals are tuned to be narrowest where it stops.
+        inputs: what is counted is about.
         support: the values a change can take.
-        level, target: of the intervals; the stopping rule looks at the interval for ``target``.
+        level: of the intervals.
         decides_alone: whether this tally alone decides when sampling stops. If it does, and changes are flips, the
             stopping rule has an interval of its own, see ``intervals.sequential``; where several models must all be
             precise enough, only a confidence sequence is valid for each.
-        average: ``macro``, or ``micro`` where long inputs were drawn more often: first visits then say nothing about a
-            population, and there is no interval for it.
     """
 
-    num_inputs: int
-    positions: tuple[int, ...]
+    request: Request
     plan: Until
+    inputs: Inputs
     support: Support
     level: float
-    target: Target
     decides_alone: bool = False
-    average: str = "macro"
 
     def __post_init__(self) -> None:
+        self.target = self.request.target
         self._has_settled = False
         self._changed = 0
         is_calibrated = _CALIBRATED[0] <= self.level <= _CALIBRATED[1]
         self._peeks = self.decides_alone and self.support == BINARY and is_calibrated
-        tokens = int(np.prod(self.positions))
+        tokens, num_inputs = int(np.prod(self.inputs.positions)), len(self.inputs)
         self._all, self._first = Moments.none(self.support), Moments.none(self.support)
         self._by_position = np.zeros((tokens, len(self._all.counts)))
-        self._sums, self._visits = np.zeros(self.num_inputs), np.zeros(self.num_inputs)
+        self._sums, self._visits = np.zeros(num_inputs), np.zeros(num_inputs)
         self._real_horizon: float | None = None
 
     def add(self, trials: Trials, changes: Floats) -> None:
@@ -444,11 +386,11 @@ class UntilTally:
         """The interval for ``target`` now; until the rule is met, it holds at every look together."""
         if self._peeks and target == self.target and self._has_settled:
             return self.candidate()
-        if self.average == "micro" and target == "population":
+        if self.request.average == "micro" and target == "population":
             ends = self.support.bounds if self.support.is_discrete else (-np.inf, np.inf)
             return Interval(*ends, self.level, target, f"{UNKNOWN}: micro-averages of a population need Grid")
         moments = self._all if target == "dataset" else self._first
-        cap = np.inf if target == "dataset" else float(self.num_inputs)
+        cap = np.inf if target == "dataset" else float(len(self.inputs))
         level = sequential.sequence_level(self.level) if self._peeks and target == self.target else self.level
         names = {True: "confidence sequence, betting", False: "confidence sequence, asymptotic"}
         method = (
@@ -490,4 +432,5 @@ class UntilTally:
         values = np.asarray([row.mean for row in rows])[back]
         counts = np.asarray([row.size for row in rows], dtype=np.int64)[back]
         method = "confidence sequence, each position on its own"
-        return Profile(values, ends[:, 0], ends[:, 1], counts, self.positions, "dataset", method)
+        low, high = ends[:, 0], ends[:, 1]
+        return Profile(values, low, high, counts, self.inputs.positions, "dataset", method, self.inputs.special_share)

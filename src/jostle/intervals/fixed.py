@@ -11,6 +11,7 @@ Ends = tuple[float, float]
 
 _RESAMPLES = 10_000
 _GROUPS = 512
+_PAIRS_AT_ONCE = 512
 
 
 def clopper_pearson(successes: ArrayLike, trials: ArrayLike, level: float) -> tuple[NDArray[np.float64], ...]:
@@ -101,3 +102,55 @@ def student(mean: ArrayLike, variance: ArrayLike, count: ArrayLike, level: float
         reach = special.stdtrit(np.maximum(n - 1, 1), (1 + level) / 2) * np.sqrt(np.maximum(v, 0) / n)
     reach = np.where(n >= 2, reach, np.inf)
     return m - reach, m + reach
+
+
+def weighted_mean(means: NDArray[np.float64], sizes: NDArray[np.float64]) -> float:
+    """sum of size * mean / sum of sizes."""
+    return float(means @ sizes / sizes.sum())
+
+
+def bounded_ratio(means: NDArray[np.float64], sizes: NDArray[np.float64], level: float, bounds: Ends) -> Ends:
+    """An interval for E[size * mean] / E[size], from independent inputs whose means lie between two bounds.
+
+    The ratio r solves E[size * (mean - r)] = 0. Gaffke's bound (see ``bounded_mean``) for that expectation, with one
+    more input of the largest size at a bound, is on the right side of 0 just if r is beyond
+
+        high = quantile_{(1 + level) / 2} of  (sum_i D_i s_i m_i + D_{n+1} S * upper) / (sum_i D_i s_i + D_{n+1} S)
+
+    with D ~ Dirichlet(1, ..., 1), sizes s_i, means m_i and the largest size S, and ``low`` alike with the lower bound.
+    With equal sizes it is Gaffke's bound. Sizes beyond the largest seen are not provided for. The quantile is taken
+    over 10,000 draws from a fixed generator.
+
+    Arguments:
+        means: (inputs,) the mean change of each.
+        sizes: (inputs,) its number of tokens, at least 1.
+        level: coverage.
+        bounds: no mean can lie outside.
+    """
+    pairs, counts = np.unique(np.stack([means, sizes]), axis=1, return_counts=True)
+    generator = np.random.Generator(np.random.PCG64(0))
+    total, weight = np.zeros(_RESAMPLES), np.zeros(_RESAMPLES)
+    for start in range(0, len(counts), _PAIRS_AT_ONCE):
+        part = slice(start, start + _PAIRS_AT_ONCE)
+        gammas = generator.standard_gamma(counts[part], size=(_RESAMPLES, len(counts[part])))  # (resamples, pairs)
+        total += gammas @ (pairs[0, part] * pairs[1, part])
+        weight += gammas @ pairs[1, part]
+    extra = generator.standard_exponential(_RESAMPLES) * sizes.max()
+    low, high = ((total + extra * bound) / (weight + extra) for bound in bounds)
+    tail = (1 - level) / 2
+    return float(np.quantile(low, tail)), float(np.quantile(high, 1 - tail))
+
+
+def student_ratio(means: NDArray[np.float64], sizes: NDArray[np.float64], level: float) -> Ends:
+    """The same for real-valued means, by linearisation and Student's t: asymptotic."""
+    value = weighted_mean(means, sizes)
+    residuals = sizes * (means - value) / sizes.mean()
+    variance = residuals.var(ddof=1) if len(means) > 1 else 0.0
+    low, high = student(value, variance, len(means), level)
+    return float(low), float(high)
+
+
+def noise_reach(variances: NDArray[np.float64], sizes: NDArray[np.float64], level: float) -> float:
+    """Half of a normal interval for the mean over these very inputs, from the noise variance of each input's mean."""
+    spread = np.sqrt((sizes**2 * variances).sum()) / sizes.sum()
+    return float(special.ndtri((1 + level) / 2) * spread)

@@ -1,15 +1,10 @@
-"""Which (input, token, draw) triples are evaluated, and their evaluation. Left: perturbations. Right: estimates.
+"""Which (input, token, draw) triples are tried, and how models are asked about them.
 
-``Grid`` is the papers' protocol, ``Until`` stops at a precision. A plan only names triples; it holds no statistics.
+``Grid`` is the papers' protocol, ``Until`` stops at a precision, and ``DefaultPlan`` chooses between them. A plan only
+names triples; it holds no statistics. ``Evaluation`` turns triples into changes of the models' outputs.
 """
 
-from jostle.base.registry import Registry
 from jostle.sampling.evaluation import Changes, Evaluation
-from jostle.sampling.plans import Grid, Trials, Until
+from jostle.sampling.plans import PLANS, DefaultPlan, Grid, Plan, Trials, Until
 
-Plan = Grid | Until
-PLANS: Registry[type[Plan]] = Registry("plan")
-PLANS.register("grid")(Grid)
-PLANS.register("until")(Until)
-
-__all__ = ["PLANS", "Changes", "Evaluation", "Grid", "Plan", "Trials", "Until"]
+__all__ = ["PLANS", "Changes", "DefaultPlan", "Evaluation", "Grid", "Plan", "Trials", "Until"]

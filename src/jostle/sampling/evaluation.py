@@ -74,6 +74,13 @@ class Evaluation:
         """Inputs answered by the model that answered most."""
         return max(function.passes for function in self.functions)
 
+    def restart(self, perturbation: Perturbation) -> None:
+        """Go on with another strength of the same kind of jostle: counts begin anew, clean answers are remembered."""
+        self.perturbation = perturbation
+        self.nonfinite[:] = 0
+        for function in self.functions:
+            function.passes, function.warnings = 0, []
+
     def check(self) -> None:
         """Raise if the models cannot be asked as they will be; for text, see ``check_text``."""
         if self.inputs.padding is not None:

@@ -1,8 +1,7 @@
-"""Which triples (input, token, draw) are evaluated.
+"""Plans: which triples (input, token, draw) are tried, in which order, and when to stop.
 
-Every input, every token, a fixed number of draws: the papers' protocol.
-
-Random triples until the interval is as narrow as asked for.
+``Grid`` tries every input and every token a fixed number of times, the papers' protocol. ``Until`` draws triples at
+random until the interval is narrow enough. ``DefaultPlan`` is the rule that chooses between the two.
 """
 
 import math
@@ -12,9 +11,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from jostle.base import checks
 from jostle.base.errors import UsageError
 from jostle.base.randomness import Stream
+from jostle.base.registry import Registry
 from jostle.base.specs import written
+from jostle.perturbations import Perturbation
+from jostle.responses import Response
 from jostle.tokens import Inputs
 
 Integers = NDArray[np.int64]
@@ -53,8 +56,7 @@ class Grid:
     draws: int = 5
 
     def __post_init__(self) -> None:
-        if isinstance(self.draws, bool) or not isinstance(self.draws, int) or self.draws < 1:
-            raise UsageError(f"draws={self.draws!r} of Grid must be a whole number, at least 1")
+        object.__setattr__(self, "draws", checks.whole("draws", self.draws, least=1))
 
     def order(self, inputs: Inputs, seed: int) -> Integers:
         """The order in which inputs are visited."""
@@ -113,10 +115,9 @@ class Until:
         if (self.half_width is None) == (self.relative is None):
             raise UsageError("Until needs exactly one of half_width= and relative=, for example Until(half_width=0.01)")
         for name, value in (("half_width", self.half_width), ("relative", self.relative)):
-            if value is not None and not (isinstance(value, int | float) and math.isfinite(value) and value > 0):
-                raise UsageError(f"{name}={value!r} of Until must be a finite number larger than 0")
-        if isinstance(self.max_passes, bool) or not isinstance(self.max_passes, int) or self.max_passes < 1:
-            raise UsageError(f"max_passes={self.max_passes!r} of Until must be a whole number, at least 1")
+            if value is not None:
+                object.__setattr__(self, name, checks.number(name, value, above=0))
+        object.__setattr__(self, "max_passes", checks.whole("max_passes", self.max_passes, least=1))
 
     def trials(self, inputs: Inputs, seed: int, start: int, stop: int, average: str = "macro") -> Trials:
         """Trials number ``start`` .. ``stop`` - 1 of the endless sequence of this seed.
@@ -175,3 +176,44 @@ class Until:
         name, value = ("relative", self.relative) if self.half_width is None else ("half_width", self.half_width)
         rule = f"{name}={written(value or 0.0)}"
         return f"until:{rule},max_passes={self.max_passes}"
+
+
+Plan = Grid | Until
+PLANS: Registry[type[Plan]] = Registry("plan")
+PLANS.register("grid")(Grid)
+PLANS.register("until")(Until)
+
+_FEW_TOKENS = 10_000
+_PASSES_OF_CHECKS = 100  # that a model answers before the first trial: see TokenFunction.check_steady and check_text
+
+
+@dataclass(frozen=True)
+class DefaultPlan:
+    """The plan where none is given: exact if that is cheap, else sampled to a precision.
+
+    A perturbation without randomness on at most 10,000 tokens is tried on every token, ``Grid(1)``: the answer is then
+    exact. Everything else, and what would take more than ``max_passes``, is sampled by ``Until``.
+
+    Arguments:
+        half_width: the precision of flips.
+        relative: the precision of other responses.
+        max_passes: the most inputs that a model answers.
+    """
+
+    half_width: float = 0.01
+    relative: float = 0.05
+    max_passes: int = 1_000_000
+
+    def __post_init__(self) -> None:
+        Until(half_width=self.half_width, max_passes=self.max_passes)
+        Until(relative=self.relative)
+
+    def choose(self, inputs: Inputs, perturbation: Perturbation, response: Response) -> Plan:
+        """The plan for these inputs."""
+        tokens = len(inputs) * inputs.num_tokens
+        is_cheap = tokens <= _FEW_TOKENS and tokens + len(inputs) + _PASSES_OF_CHECKS <= self.max_passes
+        if perturbation.is_deterministic and is_cheap:
+            return Grid(draws=1)
+        if response.is_binary:
+            return Until(half_width=self.half_width, max_passes=self.max_passes)
+        return Until(relative=self.relative, max_passes=self.max_passes)
