@@ -375,7 +375,7 @@ def sweep(
     strength of 0 is exactly 0 and costs no pass.
 
     >>> import torch, jostle
-    >>> x = torch.randn(200, 4, generator=torch.Generator().manual_seed(0))
+    >>> x = torch.randn(200, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     >>> s = jostle.sweep({"sum": lambda x: x.sum(dim=1), "first": lambda x: x[:, 0]}, x, tokens="coordinates",
     ...                  stds=[0.5, 2], plan=jostle.Grid(10))
     >>> [round(s["sum"][std].value, 2) for std in s.strengths]
