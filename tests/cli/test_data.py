@@ -3,12 +3,12 @@
 import json
 import subprocess
 import sys
-from dataclasses import replace
 
 import pytest
 
 from tests.cli.test_cli import run as run_command
 from tests.data.made_up import make_idx, make_official
+from tests.data.server import publish_dataset, server  # noqa: F401 - a fixture
 
 
 @pytest.fixture(autouse=True)
@@ -20,12 +20,10 @@ def cache(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def served(tmp_path, monkeypatch):
-    """MNIST as published at file:// addresses."""
+def served(tmp_path, monkeypatch, server):  # noqa: F811
+    """MNIST as a server publishes it."""
     make_idx(tmp_path / "served", train=30, test=12)
-    source = make_official(monkeypatch, "mnist", tmp_path / "served")
-    files = [replace(file, urls=((tmp_path / "served" / file.name).as_uri(),)) for file in source.files]
-    monkeypatch.setattr(type(source), "files", tuple(files))
+    publish_dataset(monkeypatch, server, make_official(monkeypatch, "mnist", tmp_path / "served"), tmp_path / "served")
     return tmp_path / "served"
 
 
@@ -91,7 +89,7 @@ def test_a_failed_download_is_a_failure(capsys, served, cache):
     (served / "train-images-idx3-ubyte.gz").unlink()
     code, _, err = run(capsys, "get", "mnist", "--quiet")
     assert code == 1
-    assert err.startswith("jostle: could not download train-images-idx3-ubyte.gz: file://")
+    assert err.startswith("jostle: could not download train-images-idx3-ubyte.gz: http://127.0.0.1:")
     assert not (cache / "mnist").exists()
 
 

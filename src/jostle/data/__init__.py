@@ -1,16 +1,17 @@
-"""Labelled inputs by name: one file per dataset, and ``load`` to get one.
+"""Labelled inputs by name: one file for each dataset, and ``load`` to get one.
 
-Here: finding, downloading, checking and reading files, splitting them, and turning texts into token ids. Not here: what
-a token of an input is (``jostle.tokens``). Left on the line: ``jostle.base.files`` and ``jostle.base.progress``; right:
-``jostle.models``. To add a dataset, put ``register`` on a function from a split to a ``Dataset``, as ``mnist_5000.py``
-does, or, if it comes as official files, imitate ``mnist.py``; for texts put ``register_text`` on a function to a
-``TextDataset``, as ``movie_reviews.py`` does, or imitate ``mrpc.py``; then add its module to the list below.
+Files are found, downloaded, checked and read here, split into training and test, and texts become token ids. What a
+token of an input is, ``jostle.tokens`` says. To add a dataset, put ``register`` on a function from a split to a
+``Dataset``, as ``mnist_5000.py`` does, or, if it comes as official files, imitate ``mnist.py``; for texts put
+``register_text`` on a function to a ``TextDataset``, as ``movie_reviews.py`` does, or imitate ``mrpc.py``. Then add its
+module to the list below.
 """
 
 from collections.abc import Callable
 from pathlib import Path
 from typing import Literal, overload
 
+from jostle.base import checks
 from jostle.base.errors import FailureError, UsageError
 from jostle.base.progress import Progress
 from jostle.base.registry import Registry, unknown_name
@@ -18,7 +19,7 @@ from jostle.data.dataset import SPLITS, Dataset
 from jostle.data.downloads import download as download_files
 from jostle.data.inventory import DatasetState, describe
 from jostle.data.official import FileDataset, FoundFiles, TextFileDataset
-from jostle.data.places import absent, cache_folder, locate, places
+from jostle.data.places import cache_folder, locate, missing_message, places
 from jostle.data.selection import check_limit, check_seed, choose
 from jostle.data.text_dataset import TextDataset
 from jostle.data.text_encoding import LengthOrder, encode, encode_mapping, length_order
@@ -84,14 +85,13 @@ def names(kind: str = "image") -> list[str]:
     Arguments:
         kind: ``image``, ``text`` or ``all``.
     """
-    if kind not in KINDS:
-        raise unknown_name("kind of dataset", str(kind), KINDS)
+    checks.choice("kind of dataset", kind, KINDS)
     images = DATASETS.names() if kind != "text" else []
     return images + (TEXT_DATASETS.names() if kind != "image" else [])
 
 
 def source_of(name: str) -> Callable[[str], Dataset] | Callable[[str], TextDataset] | FileDataset:
-    """What reads the dataset called ``name``, of images or of texts; an unknown name answers with near matches."""
+    """The function or object that reads the dataset ``name``, of images or of texts."""
     if name not in names("all"):
         raise unknown_name("dataset", name, names("all"))
     return DATASETS.get(name) if name in DATASETS.names() else TEXT_DATASETS.get(name)
@@ -141,24 +141,24 @@ def load(
 ) -> Dataset | TextDataset:
     """The dataset called ``name``: a ``Dataset`` of images, or a ``TextDataset``.
 
-    Files are looked for in ``folder``, in the folder named by the environment variable ``JOSTLE_DATA`` and in the
-    user's cache, each time in a folder of the dataset's own (``mnist``, ``fashion_mnist``, ``cifar10``, ``svhn``) and
-    then directly; what is nowhere is downloaded to the cache. Pixels are scaled to [-1, 1].
+    Files are searched in ``folder``, in the folder that the environment variable ``JOSTLE_DATA`` names and in the
+    user's cache; in each of them first in the dataset's own folder (``mnist``, ``fashion_mnist``, ``cifar10``,
+    ``svhn``), then directly. Files that are nowhere are downloaded to the cache. Pixels are scaled to [-1, 1].
 
     >>> digits = load("mnist-5000", limit=100)
     >>> len(digits), tuple(digits.inputs.shape), digits.classes
     (100, (100, 1, 28, 28), 10)
 
     Arguments:
-        name: one of ``names("all")``, or of your own ``images:DIR``, a folder of images, see ``image_folder``, or
-            ``csv:FILE``, labelled texts, see ``text_csv``.
+        name: one of ``names("all")``, or data of your own: ``images:DIR``, a folder of images (``image_folder.py``), or
+            ``csv:FILE``, labelled texts (``text_csv.py``).
         split: ``train`` or ``test``.
-        limit: keep so many examples: the first of the files, which are in a mixed order, if nothing else is said.
-        seed: take them in a shuffled order; the same seed gives the same examples, a larger limit more of them.
+        limit: the number of examples to keep. Without ``seed`` and ``balanced`` they are the first of the files.
+        seed: shuffle the examples first; the same seed gives the same examples, a larger limit adds to them.
         balanced: keep the same number of each class.
-        folder: where to look for files first.
+        folder: the folder to search first.
         check: compare files with the published checksums; False for data of your own in the same format.
-        download: get files that are nowhere; False raises instead.
+        download: download files that are nowhere; False raises instead.
         progress: of a download: a bar on a terminal, plain lines elsewhere, nothing, or your own function.
     """
     if name.startswith("images:"):
@@ -171,17 +171,16 @@ def load(
         check_limit(limit)
         return open_csv(name, split).subset(limit, seed=seed, balanced=balanced)
     source = source_of(name)
-    if split not in SPLITS:
-        raise unknown_name("split", str(split), SPLITS)
+    checks.choice("split", split, SPLITS)
     check_limit(limit)
     check_seed(seed)
     if not isinstance(source, FileDataset):
         dataset = source(split)
         return dataset.subset(limit, seed=seed, balanced=balanced)
     if isinstance(source, TextFileDataset):
-        texts = _texts(source, split, folder, check, download, progress)
+        texts = _read_texts(source, split, folder, check, download, progress)
         return texts.subset(limit, seed=seed, balanced=balanced)
-    found = _found(source, split, folder, check, download, progress)
+    found = _find_files(source, split, folder, check, download, progress)
     examples = source.read(split, found)
     called = f"{split} examples of {name!r}"
     rows = choose(examples.labels, examples.classes, limit, seed=seed, balanced=balanced, called=called)
@@ -189,14 +188,14 @@ def load(
 
 
 def fetch(name: str, folder: str | Path | None = None, progress: Progress = True) -> tuple[Path | None, list[str]]:
-    """Download the official files of a dataset; returns their folder and the names of those that were downloaded.
+    """Download the official files of a dataset; returns their folder and the names of the files downloaded.
 
-    Files that are there already, with the published checksum, are left alone.
+    Files that are already there with the published checksum are left alone.
 
     Arguments:
         name: one of ``names("all")``. A dataset that comes with a Python package has no folder; if the package is not
             installed, the error says which.
-        folder: put them in a folder of their own in this one, instead of the cache.
+        folder: put them in a folder of their own inside this one, instead of the cache.
         progress: as in ``load``.
     """
     source = source_of(name)
@@ -204,55 +203,53 @@ def fetch(name: str, folder: str | Path | None = None, progress: Progress = True
         source("test")
         return None, []
     target = (cache_folder() if folder is None else Path(folder).expanduser()) / source.folders[0]
-    needed = [file.name for file in source.files]
-    if isinstance(source, TextFileDataset):
-        needed = [name for name in needed if source.problem(target / name)]
-        if needed and source.package is not None:
-            source.read_package("test")
-            return None, []
-        if needed and not source.is_downloadable:
-            raise UsageError(
-                f"dataset {name!r} cannot be downloaded by jostle; put {', '.join(needed)} in {target}: {source.origin}"
-            )
+    needed = [file.name for file in source.files if source.problem(target / file.name)]
+    if needed and isinstance(source, TextFileDataset) and source.package is not None:
+        source.read_package("test")
+        return None, []
+    if needed and not source.is_downloadable:
+        raise UsageError(
+            f"dataset {name!r} cannot be downloaded by jostle; put {', '.join(needed)} in {target}: {source.origin}"
+        )
     return target, download_files(source, needed, target, progress)
 
 
 def status(folder: str | Path | None = None, kind: str = "image") -> list[DatasetState]:
-    """What is there of every dataset: where, which files, and whether they are as published.
+    """The state of every dataset: its folder, its files, and whether they are as published.
 
     Arguments:
-        folder: where to look first.
+        folder: the folder to search first.
         kind: of which datasets, as in ``names``.
     """
     return [describe(name, source_of(name), folder) for name in names(kind)]
 
 
-def _texts(
+def _read_texts(
     source: TextFileDataset, split: str, folder: str | Path | None, check: bool, download: bool, progress: Progress
 ) -> TextDataset:
-    """A whole split, from files or, where there are none, from a package that holds the same texts."""
+    """A whole split, from files, or from a package with the same texts if no place has the files."""
     if source.package is not None and locate(source, split, places(folder), check) is None:
         return source.read_package(split)
-    return source.read_texts(split, _found(source, split, folder, check, download, progress))
+    return source.read_texts(split, _find_files(source, split, folder, check, download, progress))
 
 
-def _found(
+def _find_files(
     source: FileDataset, split: str, folder: str | Path | None, check: bool, download: bool, progress: Progress
 ) -> FoundFiles:
-    """The files to read; downloaded if they are nowhere."""
+    """The files of a split; downloaded if no place has them."""
     where = places(folder)
     found = locate(source, split, where, check)
     if found is not None:
         return found
-    missing = absent(source, split, where)
+    missing = missing_message(source, split, where)
     advice = f"put them in {where[0].path / source.folders[0]}, or run jostle data get {source.name} with a network"
-    if isinstance(source, TextFileDataset) and not source.is_downloadable:
+    if not source.is_downloadable:
         raise UsageError(f"{missing}; put them in {where[0].path / source.folders[0]}: {source.origin}")
     if not download:
         raise UsageError(f"{missing}; {advice}")
     target = cache_folder() / source.folders[0]
     try:
-        download_files(source, source.wanted(split), target, progress)
+        download_files(source, source.names_of(split), target, progress)
     except FailureError as error:
         raise FailureError(f"{missing}; {error}; {advice}") from error
-    return FoundFiles(source, target, frozenset(source.wanted(split)), check)
+    return FoundFiles(source, target, frozenset(source.names_of(split)), check)

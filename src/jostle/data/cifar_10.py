@@ -45,18 +45,18 @@ class Cifar10(FileDataset):
         ("https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz",),
     )
 
-    def wanted(self, split: str) -> tuple[str, ...]:
+    def names_of(self, split: str) -> tuple[str, ...]:
         """Five batches for training, one for testing."""
         return _TRAIN if split == "train" else (_TEST,)
 
-    def lacking(self, split: str, names: Collection[str]) -> tuple[str, ...]:
+    def missing(self, split: str, names: Collection[str]) -> tuple[str, ...]:
         """One batch is enough."""
-        wanted = self.wanted(split)
+        wanted = self.names_of(split)
         return () if set(wanted) & set(names) else wanted
 
     def read(self, split: str, found: FoundFiles) -> Images:
         """The batches that are there, in the order of their numbers."""
-        wanted = self.wanted(split)
+        wanted = self.names_of(split)
         present = [name for name in wanted if name in found.names]
         images = read_batches([found.path(name) for name in present])
         absent = [name for name in wanted if name not in found.names]

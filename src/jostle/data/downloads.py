@@ -1,77 +1,71 @@
-"""Getting official files: into a temporary file, compared with the known checksum, then renamed."""
+"""Downloads of official files over HTTP, by ``pooch``. A file gets its name after its checksum was compared.
+
+``pooch`` does the transfer only. The rest is written here, because ``pooch.retrieve`` and ``pooch.Untar`` do not have
+it: several addresses for one file, a limit on the bytes that a server may send, exact progress, files that other users
+of the folder may read, and archives of which a few files are taken out and nothing else stays behind.
+"""
 
 import contextlib
-import hashlib
-import http.client
 import shutil
 import tarfile
 import tempfile
-import urllib.request
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 from typing import IO
 
 from jostle.base.errors import FailureError, UsageError
 from jostle.base.files import replacing
 from jostle.base.progress import Progress, Reporter, State, reporter
-from jostle.data.checksums import difference
 from jostle.data.official import FileDataset, OfficialFile
 
-_CHUNK = 1 << 20
-_SECONDS_OF_SILENCE = 30
-
-Opener = Callable[[str], IO[bytes]]
-
-
-def open_url(url: str) -> IO[bytes]:
-    """The body of the answer to a request for ``url``."""
-    request = urllib.request.Request(url, headers={"User-Agent": "jostle"})
-    answer: IO[bytes] = urllib.request.urlopen(request, timeout=_SECONDS_OF_SILENCE)
-    return answer
+_CHUNK = 1 << 20  # bytes
+_TIMEOUT = 30  # seconds without a byte
+# Not packed on the way: requests would unpack it, and what arrives of a .gz file would be another file.
+_HEADERS = {"User-Agent": "jostle", "Accept-Encoding": "identity"}
 
 
-def download(
-    dataset: FileDataset, names: Iterable[str], folder: Path, progress: Progress = True, opener: Opener | None = None
-) -> list[str]:
-    """Get the files ``names`` that are not yet in ``folder`` as published; returns which were downloaded.
+def download(dataset: FileDataset, names: Iterable[str], folder: Path, progress: Progress = True) -> list[str]:
+    """Get the files ``names`` that are not yet in ``folder`` as published; returns the names of those downloaded.
 
     Arguments:
         dataset: whose files they are.
         names: of the files.
-        folder: where they go; made if need be.
+        folder: where they go; made if it does not exist.
         progress: a bar on a terminal, plain lines elsewhere, nothing, or your own function.
-        opener: what answers a request for an address; ``open_url`` unless a test puts another in its place.
     """
-    needed = [file for file in map(dataset.file, names) if difference(folder / file.name, file.size, file.sha256)]
+    needed = [file for file in map(dataset.file, names) if dataset.problem(folder / file.name)]
     if not needed:
         return []
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UsageError(f"the folder {folder} cannot be made: {error.strerror or error}") from None
-    opener = open_url if opener is None else opener
     report = reporter(progress, f"get {dataset.name}")
     try:
         if dataset.archive is not None:
-            _unpacked(dataset.archive, needed, folder, report, opener)
+            _download_archive(dataset.archive, needed, folder, report)
         else:
             for file in needed:
-                fetch(file, folder / file.name, report, opener)
+                download_file(file, folder / file.name, report)
     finally:
         report.close()
-        with contextlib.suppress(OSError):  # a folder with files stays; one that nothing came to goes
+        with contextlib.suppress(OSError):  # removes the folder if it is still empty
             folder.rmdir()
     return [file.name for file in needed]
 
 
-def fetch(file: OfficialFile, target: Path, report: Reporter, opener: Opener) -> None:
-    """Download one file to ``target`` from the first address that has it; an interruption leaves nothing behind."""
+def download_file(file: OfficialFile, target: Path, report: Reporter) -> None:
+    """Download one file to ``target`` from the first address that has it; a failure or interruption leaves nothing."""
     problems = []
     for url in file.urls:
         try:
             with replacing(target) as temporary:
-                _transfer(url, file, temporary, report, opener)
+                with temporary.open("wb") as written:
+                    _transfer(url, _CountedFile(written, file, report))
+                problem = file.problem(temporary)
+                if problem:
+                    raise _TransferError(f"sent a file that {problem}")
             return
         except _TransferError as error:
             problems.append(f"{url} {error}")
@@ -79,51 +73,61 @@ def fetch(file: OfficialFile, target: Path, report: Reporter, opener: Opener) ->
 
 
 class _TransferError(Exception):
-    """One address did not give the file. No OSError, so that it is told from a disk that cannot be written."""
+    """One address did not give the file. Not an OSError: those are errors of the disk."""
 
 
-def _transfer(url: str, file: OfficialFile, target: Path, report: Reporter, opener: Opener) -> None:
-    digest, done = hashlib.sha256(), 0
-    with _network():
-        answer = opener(url)
-    with contextlib.closing(answer), target.open("wb") as written:
-        while done <= file.size:  # a server that never stops sending is not listened to for ever
-            with _network():
-                chunk = answer.read(_CHUNK)
-            if not chunk:
-                break
-            written.write(chunk)
-            digest.update(chunk)
-            done += len(chunk)
-            summary = f"{file.name}: {done / 1e6:,.1f} of {file.size / 1e6:,.1f} MB"
-            report(State(min(1.0, done / file.size), done, summary, "bytes"))
-    if done != file.size:
-        amount = "more than the" if done > file.size else f"{done:,} bytes of the"
-        raise _TransferError(f"sent {amount} {file.size:,} expected")
-    if digest.hexdigest() != file.sha256:
-        raise _TransferError(f"sent another file (sha256 {digest.hexdigest()[:12]}..., expected {file.sha256[:12]}...)")
+class _CountedFile:
+    """The file that pooch writes to: reports progress, and raises when a server sends more bytes than expected."""
+
+    def __init__(self, written: IO[bytes], file: OfficialFile, report: Reporter) -> None:
+        self._written, self._file, self._report, self._done = written, file, report, 0
+
+    def write(self, chunk: bytes) -> None:
+        """Write bytes that arrived."""
+        self._written.write(chunk)
+        self._done += len(chunk)
+        file = self._file
+        if self._done > file.size:
+            raise _TransferError(f"sent more than the {file.size:,} bytes expected")
+        summary = f"{file.name}: {self._done / 1e6:,.1f} of {file.size / 1e6:,.1f} MB"
+        self._report(State(self._done / file.size, self._done, summary, "bytes"))
+
+    def flush(self) -> None:
+        """Nothing: ``replacing`` sees to it that everything is on disk before the file gets its name."""
 
 
-@contextlib.contextmanager
-def _network() -> Iterator[None]:
-    """Errors in the block are the network's, not the disk's."""
+def _transfer(url: str, target: _CountedFile) -> None:
+    """Write the answer to a request for ``url`` to ``target``."""
+    import pooch  # here, with requests: they take 0.3 s to import, and most runs download nothing
+    import requests
+
+    downloader = pooch.HTTPDownloader(chunk_size=_CHUNK, timeout=_TIMEOUT, headers=_HEADERS)
     try:
-        yield
-    except (OSError, http.client.HTTPException, ValueError) as error:
-        raise _TransferError(f"failed ({' '.join(str(error).split()) or type(error).__name__})") from error
+        downloader(url, target, None)
+    except requests.RequestException as error:
+        answer = error.response
+        reason = _innermost(error) if answer is None else f"HTTP {answer.status_code} {answer.reason}"
+        raise _TransferError(f"failed ({reason})") from error
 
 
-def _unpacked(archive: OfficialFile, files: list[OfficialFile], folder: Path, report: Reporter, opener: Opener) -> None:
+def _innermost(error: BaseException) -> str:
+    """The first cause of an error in one line: requests wraps "Name or service not known" three times."""
+    while (cause := error.__cause__ or error.__context__) is not None:
+        error = cause
+    return " ".join(str(error).split()) or type(error).__name__
+
+
+def _download_archive(archive: OfficialFile, files: list[OfficialFile], folder: Path, report: Reporter) -> None:
     """Download the archive, take ``files`` out of it, and put them in place together; the archive is not kept."""
     with tempfile.TemporaryDirectory(dir=folder, prefix=".part-") as name:
         temporary = Path(name)
-        fetch(archive, temporary / archive.name, report, opener)
+        download_file(archive, temporary / archive.name, report)
         try:
             _extract(temporary / archive.name, {file.name for file in files}, temporary)
         except (OSError, EOFError, tarfile.TarError, zlib.error) as error:
             raise FailureError(f"could not unpack {archive.name} in {folder}: {error}") from error
         for file in files:
-            problem = difference(temporary / file.name, file.size, file.sha256)
+            problem = file.problem(temporary / file.name)
             if problem:
                 raise FailureError(f"could not unpack {archive.name}: {file.name} {problem}")
         for file in files:
@@ -131,7 +135,7 @@ def _unpacked(archive: OfficialFile, files: list[OfficialFile], folder: Path, re
 
 
 def _extract(archive: Path, names: set[str], folder: Path) -> None:
-    """Copy plain files called ``names`` into ``folder``, whatever folder they have in the archive."""
+    """Copy the plain files called ``names`` into ``folder``, whatever folder of the archive they are in."""
     with tarfile.open(archive, "r:gz") as opened:
         for member in opened:
             name = PurePosixPath(member.name).name

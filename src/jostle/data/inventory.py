@@ -1,4 +1,4 @@
-"""What is there: for every dataset the folder it would be read from, its files, and whether they are as published."""
+"""The state of every dataset: the folder it is read from, its files, and whether they are as published."""
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from jostle.base.errors import UsageError
-from jostle.data.checksums import difference
 from jostle.data.dataset import SPLITS, Dataset
 from jostle.data.official import FileDataset, FoundFiles, TextFileDataset
 from jostle.data.places import Place, candidates, locate, places
@@ -17,7 +16,7 @@ Source = FileDataset | Callable[[str], Dataset] | Callable[[str], TextDataset]
 
 @dataclass(frozen=True)
 class FileState:
-    """One file: ``ok``, ``missing`` or ``wrong``, and for a wrong one in which way."""
+    """One file: ``ok``, ``missing`` or ``wrong``, and what is wrong with it."""
 
     name: str
     state: str
@@ -30,11 +29,11 @@ class DatasetState:
 
     Arguments:
         name: as registered.
-        folder: where its files were found; nothing if nowhere, or if it comes with a Python package.
-        files: the state of each; empty if it comes with a Python package.
+        folder: where its files were found; None if no file was, or if the dataset comes with a Python package.
+        files: the state of each file; empty if the dataset comes with a Python package.
         licence: what the authors allow, or what to cite.
-        state: ``ok``, ``partial`` if some files are missing, ``missing`` if all are, ``wrong`` if any is.
-        note: what to do about it, if jostle knows.
+        state: ``ok``; ``partial`` if some files are missing; ``missing`` if all are; ``wrong`` if a file is wrong.
+        note: how to get the dataset, if jostle knows.
     """
 
     name: str
@@ -50,7 +49,7 @@ class DatasetState:
 
 
 def describe(name: str, source: Source, folder: str | Path | None) -> DatasetState:
-    """The state of the dataset registered as ``name``, with files looked for as ``jostle.data.load`` does."""
+    """The state of the dataset registered as ``name``; files are searched as ``jostle.data.load`` searches them."""
     if not isinstance(source, FileDataset):
         return _of_package(name, source, "")
     found = _of_files(source, places(folder))
@@ -71,9 +70,7 @@ def _of_files(dataset: FileDataset, where: list[Place]) -> DatasetState:
     found = _best(dataset, where)
     if found is None:
         missing = tuple(FileState(file.name, "missing") for file in dataset.files)
-        note = f"jostle data get {dataset.name}"
-        if isinstance(dataset, TextFileDataset) and not dataset.is_downloadable:
-            note = f"by hand: {dataset.origin}"
+        note = f"jostle data get {dataset.name}" if dataset.is_downloadable else f"by hand: {dataset.origin}"
         return DatasetState(dataset.name, None, missing, dataset.licence, "missing", note)
     files = tuple(_of_file(dataset, file.name, found) for file in dataset.files)
     states = {file.state for file in files}
@@ -82,7 +79,7 @@ def _of_files(dataset: FileDataset, where: list[Place]) -> DatasetState:
 
 
 def _best(dataset: FileDataset, where: list[Place]) -> FoundFiles | None:
-    """The folder that would be used for a split, or else one that holds the most files."""
+    """The folder from which a split would be read, or else the folder with the most files."""
     used = [found for split in SPLITS if (found := locate(dataset, split, where)) is not None]
     others = [found for place in where for found in candidates(dataset, place)]
     return used[0] if used else max(others, key=lambda found: len(found.names), default=None)
@@ -91,9 +88,5 @@ def _best(dataset: FileDataset, where: list[Place]) -> FoundFiles | None:
 def _of_file(dataset: FileDataset, name: str, found: FoundFiles) -> FileState:
     if name not in found.names:
         return FileState(name, "missing")
-    file, path = dataset.file(name), found.folder / name
-    if isinstance(dataset, TextFileDataset):  # several copies of a file of texts may be right
-        problem = dataset.problem(path)
-    else:
-        problem = difference(path, file.size, file.sha256)
+    problem = dataset.problem(found.folder / name)
     return FileState(name, "wrong" if problem else "ok", problem)

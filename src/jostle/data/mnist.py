@@ -1,7 +1,5 @@
 """MNIST from its four official files. LeCun, Cortes and Burges, the MNIST database of handwritten digits."""
 
-from collections.abc import Collection
-
 from jostle.data import register
 from jostle.data.idx import read_images
 from jostle.data.images import Images
@@ -32,13 +30,9 @@ class Mnist(FileDataset):
         _file(_NAMES["test"][1], 4_542, "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6"),
     )
 
-    def wanted(self, split: str) -> tuple[str, ...]:
+    def names_of(self, split: str) -> tuple[str, ...]:
         """Images and labels of the split."""
         return _NAMES[split]
-
-    def lacking(self, split: str, names: Collection[str]) -> tuple[str, ...]:
-        """Both files are needed."""
-        return tuple(name for name in _NAMES[split] if name not in names)
 
     def read(self, split: str, found: FoundFiles) -> Images:
         """The official split."""

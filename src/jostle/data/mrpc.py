@@ -4,8 +4,6 @@ paraphrases".
 A file is tab-separated with a header, CRLF and a byte order mark; quotation marks are literal.
 """
 
-from collections.abc import Collection
-
 import torch
 
 from jostle.data import register_text
@@ -44,17 +42,13 @@ class Mrpc(TextFileDataset):
         _file("test", 432_882, "51a1f197d8786712d2f0d97700f5be653b7488a96cde00e158159350d23e3d90"),
     )
 
-    def wanted(self, split: str) -> tuple[str, ...]:
+    def names_of(self, split: str) -> tuple[str, ...]:
         """One file a split."""
         return (_FILES[split],)
 
-    def lacking(self, split: str, names: Collection[str]) -> tuple[str, ...]:
-        """It is needed."""
-        return tuple(name for name in self.wanted(split) if name not in names)
-
     def read_texts(self, split: str, found: FoundFiles) -> TextDataset:
         """The official split, in the order of the file."""
-        rows = read_pairs(self.checked(_FILES[split], found), columns=5, texts=(3, 4), header=_HEADER)
+        rows = read_pairs(found.path(_FILES[split]), columns=5, texts=(3, 4), header=_HEADER)
         return TextDataset(self.name, rows.texts, torch.from_numpy(rows.labels), 2, split, rows.note)
 
 

@@ -1,4 +1,4 @@
-"""Where files of datasets are looked for: a folder given, ``JOSTLE_DATA``, the user's cache, in this order."""
+"""Where the files of datasets are: a folder given, ``JOSTLE_DATA``, the user's cache, searched in this order."""
 
 import os
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ VARIABLE = "JOSTLE_DATA"
 
 @dataclass(frozen=True)
 class Place:
-    """A folder of datasets, and how we came by it: ``folder``, ``JOSTLE_DATA`` or ``cache``."""
+    """A folder of datasets, and who named it: ``folder`` (the caller), ``JOSTLE_DATA`` or ``cache``."""
 
     path: Path
     kind: str
@@ -23,13 +23,17 @@ class Place:
 
 
 def cache_folder() -> Path:
-    """The folder downloads go to: ``jostle`` in ``XDG_CACHE_HOME`` or else in ``~/.cache``."""
+    """The folder that downloads go to: ``jostle`` in ``XDG_CACHE_HOME`` or else in ``~/.cache``.
+
+    Not ``pooch.os_cache``: on a Mac it names another folder than the one where files were put before, and it accepts a
+    relative ``XDG_CACHE_HOME``, which the specification tells programs to ignore.
+    """
     base = os.environ.get("XDG_CACHE_HOME")
     return (Path(base) if base and Path(base).is_absolute() else Path.home() / ".cache") / "jostle"
 
 
 def places(folder: str | Path | None = None) -> list[Place]:
-    """All folders to look in, the most important first; one that was named but is not there is an error."""
+    """All folders to search, the most important first; raises if a folder that was named does not exist."""
     named = [("folder", folder), (VARIABLE, os.environ.get(VARIABLE))]
     found = [Place(Path(path).expanduser(), kind) for kind, path in named if path]
     for place in found:
@@ -39,7 +43,7 @@ def places(folder: str | Path | None = None) -> list[Place]:
 
 
 def candidates(dataset: FileDataset, place: Place, check: bool = True) -> list[FoundFiles]:
-    """The folders of a place that hold files of ``dataset``: one named after it, or the place itself."""
+    """The folders of a place that hold files of ``dataset``: folders named after it first, then the place itself."""
     found = []
     for name in (*dataset.folders, ""):
         folder = place.path / name
@@ -50,28 +54,27 @@ def candidates(dataset: FileDataset, place: Place, check: bool = True) -> list[F
 
 
 def locate(dataset: FileDataset, split: str, where: Sequence[Place], check: bool = True) -> FoundFiles | None:
-    """The files to read a split from, or nothing if they are nowhere.
+    """The files from which a split is read, all in one folder, or None if no place has enough of them.
 
-    All files come from one folder. One that lacks some is used if the rest is enough and the caller named it; under
-    ``JOSTLE_DATA`` only if no other place holds all of them. In the cache it is never used, because there it is what
-    an interrupted download leaves.
+    A folder that lacks files but has enough of them is used if the caller named it; under ``JOSTLE_DATA`` only if no
+    other place holds all files; in the cache never, because there an interrupted download left it.
     """
     by_kind = {place.kind: candidates(dataset, place, check) for place in where}
 
     def whole(kind: str) -> list[FoundFiles]:
-        return [found for found in by_kind.get(kind, []) if found.names.issuperset(dataset.wanted(split))]
+        return [found for found in by_kind.get(kind, []) if found.names.issuperset(dataset.names_of(split))]
 
     def enough(kind: str) -> list[FoundFiles]:
-        return [found for found in by_kind.get(kind, []) if not dataset.lacking(split, found.names)]
+        return [found for found in by_kind.get(kind, []) if not dataset.missing(split, found.names)]
 
     in_order = [whole("folder"), enough("folder"), whole(VARIABLE), whole("cache"), enough(VARIABLE)]
     return next((found for group in in_order for found in group), None)
 
 
-def absent(dataset: FileDataset, split: str, where: Sequence[Place]) -> str:
+def missing_message(dataset: FileDataset, split: str, where: Sequence[Place]) -> str:
     """Which files are missing and where they were looked for, as the beginning of an error message."""
     found = [found.names for place in where for found in candidates(dataset, place)]
     present = max(found, key=len, default=frozenset[str]())
-    missing = dataset.lacking(split, present) or dataset.wanted(split)
+    missing = dataset.missing(split, present) or dataset.names_of(split)
     looked = ", ".join(map(str, where))
     return f"dataset {dataset.name!r} ({split}) needs {', '.join(missing)}, not found in {looked}"

@@ -4,8 +4,6 @@ A file is tab-separated without a header: label, first question, second question
 are literal.
 """
 
-from collections.abc import Collection
-
 import torch
 
 from jostle.data import register_text
@@ -36,17 +34,13 @@ class Qqp(TextFileDataset):
         OfficialFile(_FILES["test"], 1_272_999, "98718aa027a05b8acbfe4d48d72fa99eaede120a89c8e70362d9d9bf8f6a39a8"),
     )
 
-    def wanted(self, split: str) -> tuple[str, ...]:
+    def names_of(self, split: str) -> tuple[str, ...]:
         """One file a split."""
         return (_FILES[split],)
 
-    def lacking(self, split: str, names: Collection[str]) -> tuple[str, ...]:
-        """It is needed."""
-        return tuple(name for name in self.wanted(split) if name not in names)
-
     def read_texts(self, split: str, found: FoundFiles) -> TextDataset:
         """The pairs of one file, in its order, in which the two labels take turns."""
-        rows = read_pairs(self.checked(_FILES[split], found), columns=4, texts=(1, 2))
+        rows = read_pairs(found.path(_FILES[split]), columns=4, texts=(1, 2))
         part = "development" if split == "train" else "test"
         note = f"the {part} pairs of the balanced partition of arXiv 1702.03814"
         notes = "; ".join(filter(None, (note, rows.note)))

@@ -3,7 +3,6 @@
 A file holds ``X``, pixels # (height, width, channels, examples), and ``y``, labels 1 to 10 where 10 is the digit 0.
 """
 
-from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -33,13 +32,9 @@ class Svhn(FileDataset):
         _file(_NAMES["test"], 64_275_384, "cdce80dfb2a2c4c6160906d0bd7c68ec5a99d7ca4831afa54f09182025b6a75b"),
     )
 
-    def wanted(self, split: str) -> tuple[str, ...]:
+    def names_of(self, split: str) -> tuple[str, ...]:
         """The split's one file."""
         return (_NAMES[split],)
-
-    def lacking(self, split: str, names: Collection[str]) -> tuple[str, ...]:
-        """The split's one file is needed."""
-        return () if _NAMES[split] in names else (_NAMES[split],)
 
     def read(self, split: str, found: FoundFiles) -> Images:
         """The official split; digit 0 has label 0."""
