@@ -55,12 +55,6 @@ def test_description():
     assert UnalignedSquares(4, released=True).describe() == "unaligned-squares:4,released=true"
 
 
-@pytest.mark.parametrize("size", [0, -1, 2.0, True, "4"])
-def test_sizes_that_cannot_be(size):
-    with pytest.raises(UsageError, match="of UnalignedSquares must be a whole number of pixels"):
-        UnalignedSquares(size)
-
-
 @pytest.mark.parametrize(
     ("view", "shape", "message"),
     [

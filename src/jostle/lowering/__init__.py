@@ -1,11 +1,11 @@
-"""Lowering sensitivity while a network is trained: a penalty and an augmentation.
+"""Lower the sensitivity of a network while it is trained: a penalty to add to the loss, and noise to add to the inputs.
 
-Here: what is added to a loss or done to a batch, in a loop of ``jostle.training`` or in anyone's own. Not here: how
-sensitive the network then is (``jostle.estimates``). Left on the line: ``jostle.perturbations``.
+``SensitivityPenalty`` and ``NoiseAugmentation`` work in ``jostle.training.fit`` and in any other training loop. Inside:
+``moves`` moves one random token of each input, ``text_moves`` does so for texts, ``answer`` reads the logits of a model
+in training. ``jostle.estimates`` measures how sensitive the network is afterwards.
 """
 
 from jostle.lowering.augmentation import NoiseAugmentation
-from jostle.lowering.moves import UnalignedSquares
-from jostle.lowering.penalty import SensitivityPenalty
+from jostle.lowering.penalty import SensitivityPenalty, UnalignedSquares
 
 __all__ = ["NoiseAugmentation", "SensitivityPenalty", "UnalignedSquares"]

@@ -1,11 +1,13 @@
-"""A model asked in the middle of training: in the mode it is in, with gradients."""
+"""The answer of a model in the middle of training: with gradients, in the mode the model is in."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
-from torch import Tensor, nn
+from torch import Tensor
 
+from jostle.base.checks import function
 from jostle.base.errors import UsageError
+from jostle.base.model import check_outputs, dtype_hint, logits_of
 from jostle.tokens import Batch
 from jostle.tokens.sources import ONLY
 from jostle.tokens.text_views import SPECIAL_KEY
@@ -14,28 +16,40 @@ _KEYWORDS = ("unexpected keyword argument", "required positional argument", "req
 
 
 def ask(model: Callable[..., Any], batch: Batch) -> Tensor:
-    """Logits (batch, ...) of ``model``; a mapping is passed as keyword arguments, without ``special_tokens_mask``.
+    """The real-valued logits (batch, ...) of ``model``, attached to its graph.
 
-    What a model raises is its caller's and passes, as in the loop around it, except where the batch does not suit it
-    and the fix is plain: a batch of one for BatchNorm, another type than the weights, other names than its arguments.
+    A mapping is passed as keyword arguments, without ``special_tokens_mask``. An error of the model reaches the caller
+    unchanged, as it does in the training loop, unless the batch causes it and the fix is known: a batch of one input
+    for BatchNorm, another type than the weights, other names than the model's arguments.
     """
-    if not callable(model):
-        raise UsageError(f"model of type {type(model).__name__} cannot be called; give an nn.Module or a function")
+    function("model", model)
     size = len(next(iter(batch.values())))
     try:
         named = {key: tensor for key, tensor in batch.items() if key != SPECIAL_KEY}
         answer = model(batch[ONLY]) if set(batch) == {ONLY} else model(**named)
     except (TypeError, ValueError, RuntimeError) as error:
-        reason = _reason(error, model, batch, size)
+        reason = _known_reason(error, model, batch, size)
         if reason is None:
             raise
         raise UsageError(reason) from error
-    return logits_of(answer, size)
+    return read_logits(answer, size)
 
 
-def _reason(error: Exception, model: Callable[..., Any], batch: Batch, size: int) -> str | None:
-    """Why a model cannot answer this batch, where the message of its error would not help; None otherwise."""
-    if size == 1 and "more than 1 value per channel" in str(error):  # how BatchNorm says it
+def read_logits(answer: Any, size: int) -> Tensor:
+    """The logits in a model's answer to ``size`` inputs; raises unless there is a row of real numbers for each input.
+
+    Arguments:
+        answer: a tensor, the first of several parts, or a mapping or object with ``logits``.
+        size: how many inputs the model was asked about.
+    """
+    logits = logits_of(answer)
+    check_outputs(logits, size, real=True)
+    return logits
+
+
+def _known_reason(error: Exception, model: Callable[..., Any], batch: Batch, size: int) -> str | None:
+    """Why the model cannot answer this batch, with the fix; None if the reason is not known."""
+    if size == 1 and "more than 1 value per channel" in str(error):  # the error of BatchNorm
         return (
             "a batch of 1 input is too few for BatchNorm in train mode; use larger batches, and drop_last=True in "
             "a DataLoader"
@@ -43,33 +57,7 @@ def _reason(error: Exception, model: Callable[..., Any], batch: Batch, size: int
     if isinstance(error, TypeError) and set(batch) != {ONLY} and any(words in str(error) for words in _KEYWORDS):
         entries = ", ".join(batch)
         return f"the entries of inputs ({entries}) are passed to the model by name, and it says: {error}"
-    given = [tensor.dtype for tensor in batch.values() if tensor.is_floating_point()]
-    weights = model.parameters() if isinstance(model, nn.Module) else iter(())
-    held = next((weight.dtype for weight in weights if weight.is_floating_point()), None)
-    if isinstance(error, RuntimeError) and "type" in str(error) and given and held is not None and held not in given:
-        return f"inputs are {given[0]}, the model's weights {held}: give inputs.to({held}), or use torch.autocast"
+    hint = dtype_hint(model, batch.values())
+    if isinstance(error, RuntimeError) and "type" in str(error) and hint:
+        return f"model raised RuntimeError: {' '.join(str(error).split())}{hint}, or use torch.autocast"
     return None
-
-
-def logits_of(answer: Any, size: int, name: str = "") -> Tensor:
-    """The logits in a model's answer about ``size`` inputs: a tensor, the first of several, or what it calls logits.
-
-    Arguments:
-        answer: what the model returned.
-        size: how many inputs it was asked about.
-        name: of the argument, if the answer was given as one.
-    """
-    if isinstance(answer, Mapping) and "logits" in answer:
-        answer = answer["logits"]
-    elif hasattr(answer, "logits"):
-        answer = answer.logits
-    elif isinstance(answer, tuple | list) and answer:
-        answer = answer[0]
-    if not isinstance(answer, Tensor) or not answer.is_floating_point():
-        found = answer.dtype if isinstance(answer, Tensor) else type(answer).__name__
-        subject = f"{name} must be" if name else "the model must answer with"
-        raise UsageError(f"{subject} a tensor of real-valued logits, not {found}")
-    if answer.dim() == 0 or len(answer) != size or answer.numel() == 0:
-        outputs = f"{name} has" if name else f"the model answered {size} inputs with outputs of"
-        raise UsageError(f"{outputs} shape {tuple(answer.shape)}; expected ({size}, classes), ({size}, 1) or ({size},)")
-    return answer

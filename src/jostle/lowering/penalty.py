@@ -1,20 +1,22 @@
-"""A loss term for the change of the logits when one token is jostled."""
+"""A loss term: how much the logits change when one token is jostled; and the squares that its released code jostles."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from jostle.base import checks
 from jostle.base.errors import UsageError
 from jostle.base.specs import written
-from jostle.lowering.answer import ask, logits_of
-from jostle.lowering.arguments import number, truth
-from jostle.lowering.moves import Jostling, as_batch, named
-from jostle.perturbations import GaussianNoise, Perturbation, must_be_at_least_zero
+from jostle.lowering.answer import ask, read_logits
+from jostle.lowering.moves import TokenMover, as_batch, named_tensors
+from jostle.perturbations import GaussianNoise, Perturbation
 from jostle.tokens import TokenView
+from jostle.tokens.view import must_fit
 
-_Given = Tensor | Mapping[str, Tensor]
+_Inputs = Tensor | Mapping[str, Tensor]
 _HALF = (torch.bfloat16, torch.float16)
 _PASSES_WITH_BACKWARD = 3  # a backward pass counts as two
 
@@ -22,10 +24,10 @@ _PASSES_WITH_BACKWARD = 3  # a backward pass counts as two
 class SensitivityPenalty:
     """strength * mean over inputs x and logits k of (f_k(x with one random token jostled) - f_k(x))^2.
 
-    One token of every input, drawn anew in each call, and one draw of noise; the gradient goes through both passes.
-    Paper 1 (2403.06925), Section 7.1, minimises (1 - p) * cross-entropy + p * that mean with p = 0.25, aligned 4 x 4
-    patches and noise of std 1: that is ``combine``, or ``mix=True`` within ``jostle.training.fit``. The call is the
-    term alone, to be added to a loss that keeps its weight.
+    Each call draws one token of every input and one noise for it. The gradient goes through both passes. Paper 1
+    (2403.06925), Section 7.1, minimises (1 - p) * cross-entropy + p * that mean with p = 0.25, aligned 4 x 4 patches
+    and noise of std 1: that is ``combine``, or ``mix=True`` in ``jostle.training.fit``. Calling the penalty gives the
+    term alone, for a loss that keeps its weight.
 
     >>> bits = torch.tensor([[1.0, -1.0, 1.0]])
     >>> penalty = SensitivityPenalty(tokens="coordinates", perturbation="sign-flip", strength=0.25)
@@ -34,22 +36,22 @@ class SensitivityPenalty:
     >>> penalty.passes  # one clean, one jostled, no gradient
     2
 
-    The model is asked in the mode it is in. In train mode dropout is independent in the two passes, as in the paper,
-    so part of the term is dropout's own noise; BatchNorm normalises clean and jostled batches apart, and its running
-    statistics take up both. NaN among inputs or logits makes the term NaN, as it does a loss, and is not refused:
-    gradient scalers count on it.
+    The model answers in the mode it is in. In train mode dropout is independent in the two passes, as in the paper, so
+    part of the term is dropout's own noise. BatchNorm normalises the clean and the jostled batch separately, and its
+    running statistics include both. NaN in inputs or logits makes the term NaN, as it does a loss, and raises nothing:
+    gradient scalers rely on it.
 
-    A strength or std of 0 is exactly nothing: 0, without a pass and without a random number.
+    With a strength or std of 0 the term is exactly 0, without a pass and without a random number.
 
     Attributes:
-        passes: inputs answered for the penalty so far, over all calls, a backward pass counted as two (and counted
-            when the term is made): 3 for an input whose clean logits are handed in, 6 otherwise.
+        passes: how many inputs the model answered for the penalty, over all calls. A backward pass counts as two, and
+            is counted when the term is made: 3 for an input whose clean logits are given, 6 otherwise.
 
     Arguments:
-        tokens: what a token is, an object or a spec; ``UnalignedSquares(4, released=True)`` is the released code's.
-        std: of the noise: short for ``perturbation=GaussianNoise(std)``; 1 unless ``perturbation`` is given.
+        tokens: what a token is, an object or a spec. The released code has ``UnalignedSquares(4, released=True)``.
+        std: of the noise: short for ``perturbation=GaussianNoise(std)``; by default 1.
         strength: the weight of the term, at least 0; at most 1 for ``combine`` and ``mix``.
-        perturbation: any of jostle's, an object or a spec.
+        perturbation: any perturbation of jostle, an object or a spec.
         mix: whether ``jostle.training.fit`` minimises ``combine`` (true) or loss + penalty (false).
     """
 
@@ -62,41 +64,38 @@ class SensitivityPenalty:
         perturbation: Perturbation | str | None = None,
         mix: bool = False,
     ) -> None:
-        strength, std = number(strength), number(std)
-        must_be_at_least_zero("strength", strength, "SensitivityPenalty")
+        self.strength, self.mix = checks.number("strength", strength, least=0), checks.truth("mix", mix)
         if std is not None and perturbation is not None:
             raise UsageError(f"std={std} and perturbation={perturbation!r} of SensitivityPenalty: give one of them")
-        if std is not None:
-            must_be_at_least_zero("std", std, "SensitivityPenalty")
-        noise = GaussianNoise(1.0 if std is None else std)
-        self._jostling = Jostling(tokens, noise if perturbation is None else perturbation)
-        self.strength, self.mix, self.passes = strength, truth("mix", mix, "SensitivityPenalty"), 0
+        noise = GaussianNoise(1.0 if std is None else checks.number("std", std, least=0))
+        self._mover = TokenMover(tokens, noise if perturbation is None else perturbation)
+        self.passes = 0
         if mix:
             self._check_share()
 
     @property
     def loss_share(self) -> float:
-        """What ``fit`` multiplies the loss with: 1, or 1 - strength with ``mix``."""
+        """The factor of the loss in ``fit``: 1, or 1 - strength with ``mix``."""
         return 1.0 - self.strength if self.mix else 1.0
 
     def __call__(
         self,
         model: Callable[..., Any],
-        inputs: _Given,
+        inputs: _Inputs,
         *,
         clean: Tensor | None = None,
         mask: Tensor | None = None,
         generator: torch.Generator | None = None,
     ) -> Tensor:
-        """The term to be added to a loss, a scalar.
+        """The term to add to a loss, a scalar.
 
         Arguments:
             model: from a batch to logits (batch, classes), (batch, 1) or (batch,); mappings are passed by keyword.
-            inputs: a batch, or a mapping with an attention mask, whose padding is then never jostled.
-            clean: the logits of these inputs, if they are there already, to save a pass. Logits without gradient, say
-                detached ones, let the gradient through the jostled pass alone.
-            mask: (batch, tokens), true for tokens that may be jostled, if ``inputs`` bring none of their own.
-            generator: of the random numbers; by default torch's global one of the device of ``inputs``.
+            inputs: a batch, or a mapping with an attention mask. Padding is never jostled.
+            clean: the logits of these inputs, if they are known, to save a pass. If they are detached, the gradient
+                goes through the jostled pass alone.
+            mask: (batch, tokens), true for tokens that may be jostled, for ``inputs`` without a mask of their own.
+            generator: of the random numbers; by default torch's global generator of the device of ``inputs``.
         """
         if self.strength == 0:
             return _zero(inputs)
@@ -106,7 +105,7 @@ class SensitivityPenalty:
         self,
         loss: Tensor,
         model: Callable[..., Any],
-        inputs: _Given,
+        inputs: _Inputs,
         *,
         clean: Tensor | None = None,
         mask: Tensor | None = None,
@@ -123,20 +122,20 @@ class SensitivityPenalty:
     def change(
         self,
         model: Callable[..., Any],
-        inputs: _Given,
+        inputs: _Inputs,
         *,
         clean: Tensor | None = None,
         mask: Tensor | None = None,
         generator: torch.Generator | None = None,
     ) -> Tensor:
         """The mean squared change of the logits, without the strength. Arguments as in the call."""
-        if self._jostling.moves_nothing:
+        if self._mover.moves_nothing:
             return _zero(inputs)
         batch = as_batch(inputs)
         size = len(next(iter(batch.values())))
-        # First: the same noise whether or not clean is given.
-        jostled, inside = self._jostling.applied(model, batch, mask, generator)
-        before = ask(model, batch) if clean is None else logits_of(clean, size, "clean")
+        # Before the clean pass, so that the noise is the same whether or not clean is given.
+        jostled, inside = self._mover.move_for(model, batch, mask, generator)
+        before = ask(model, batch) if clean is None else _given_logits(clean, size)
         with inside:
             after = ask(model, jostled)
         if before.shape != after.shape:
@@ -144,15 +143,15 @@ class SensitivityPenalty:
                 f"clean has shape {tuple(before.shape)}, but the model's logits have {tuple(after.shape)}; give the "
                 "model's own output for these inputs"
             )
-        each = _PASSES_WITH_BACKWARD if after.requires_grad else 1
-        self.passes += size * each * (2 if clean is None else 1)
-        return (_precise(after) - _precise(before)).square().mean()
+        passes = _PASSES_WITH_BACKWARD if after.requires_grad else 1
+        self.passes += size * passes * (2 if clean is None else 1)
+        return (_at_least_single(after) - _at_least_single(before)).square().mean()
 
     def describe(self) -> str:
-        """All choices in one line, by which a checkpoint of another penalty is told apart."""
+        """All settings in one line, which distinguishes the checkpoints of different penalties."""
         parts = [
-            f"tokens={self._jostling.view.describe()}",
-            f"perturbation={self._jostling.perturbation.describe()}",
+            f"tokens={self._mover.view.describe()}",
+            f"perturbation={self._mover.perturbation.describe()}",
             f"strength={written(self.strength)}",
         ]
         return f"sensitivity-penalty({', '.join(parts)}{', mix' if self.mix else ''})"
@@ -168,14 +167,64 @@ class SensitivityPenalty:
             )
 
 
-def _precise(logits: Tensor) -> Tensor:
-    """Half-precision logits in float32: three digits do not make a difference."""
+def _given_logits(clean: Any, size: int) -> Tensor:
+    """The logits that the caller gave, with a message about the argument if they do not fit the inputs."""
+    try:
+        return read_logits(clean, size)
+    except UsageError as error:
+        raise UsageError(f"clean must be the model's own output for these {size} inputs: {error}") from None
+
+
+def _at_least_single(logits: Tensor) -> Tensor:
+    """Logits with half-precision ones in float32: a difference of numbers with three digits has none left."""
     return logits.float() if logits.dtype in _HALF else logits
 
 
-def _zero(inputs: _Given) -> Tensor:
-    """0 on the device of the inputs, in their type if that is real."""
-    tensors = list(named(inputs).values())
+def _zero(inputs: _Inputs) -> Tensor:
+    """0 on the device of the inputs, in the type of the first real-valued one."""
+    tensors = list(named_tensors(inputs).values())
     like = next((each for each in tensors if each.is_floating_point()), None)
     device = tensors[0].device if tensors else None
     return torch.zeros((), device=device, dtype=None if like is None else like.dtype)
+
+
+@dataclass(frozen=True)
+class UnalignedSquares(TokenView):
+    """All squares of ``size`` x ``size`` pixels of an image, with all channels. Unlike patches they overlap.
+
+    Positions are the places of the top left corner, row by row. The released code of paper 1's penalty (2403.06925,
+    Section 7.1) draws such squares, and not the patches that a vision transformer sees.
+
+    >>> UnalignedSquares(4).num_tokens((3, 32, 32)), UnalignedSquares(4, released=True).num_tokens((3, 32, 32))
+    (841, 784)
+
+    Arguments:
+        size: the side of a square in pixels, at most height and width.
+        released: leave out the last place of each row and column: 28 of 29 places for images of 32 x 32. The released
+            code draws a place from ``randint(0, 28)``, whose end is exclusive, so the last row and column of pixels
+            never move.
+    """
+
+    size: int
+    released: bool = False
+
+    def __post_init__(self) -> None:
+        checks.whole("size", self.size, least=1)
+        checks.truth("released", self.released)
+
+    def positions(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        must_fit(len(shape) in (2, 3), self, shape, "expected (channels, height, width) or (height, width)")
+        height, width = shape[-2:]
+        least = self.size + int(self.released)
+        fits = height >= least and width >= least
+        must_fit(fits, self, shape, f"height {height} and width {width} must be at least {least}")
+        return height - least + 1, width - least + 1
+
+    def grid(self, batch: Tensor) -> Tensor:
+        rows, columns = self.positions(tuple(batch.shape[1:]))
+        squares = batch.unfold(-2, self.size, 1).unfold(-2, self.size, 1)[..., :rows, :columns, :, :]
+        return squares if batch.dim() == 3 else squares.permute(0, 2, 3, 1, 4, 5)  # (batch, rows, columns, ...)
+
+    @property
+    def spec(self) -> str:
+        return f"unaligned-squares:{self.size}" + (",released=true" if self.released else "")

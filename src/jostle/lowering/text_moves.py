@@ -1,4 +1,4 @@
-"""Texts in which one random token is moved, in their ids or in their embeddings inside the model, or all of them."""
+"""Texts with one random token moved, or all of them: as ids, or as embeddings inside the model."""
 
 import contextlib
 from collections.abc import Callable
@@ -13,26 +13,33 @@ from jostle.tokens.padding import closed_up
 from jostle.tokens.sources import ONLY
 from jostle.tokens.text import padding_id
 
-Choose = Callable[[int, int, Tensor | None, torch.device, torch.Generator | None], Tensor]
-Moved = Callable[[Tensor, torch.Generator | None], Tensor]
+ChoosePositions = Callable[[int, int, Tensor | None, torch.device, torch.Generator | None], Tensor]
+MoveTokens = Callable[[Tensor, torch.Generator | None], Tensor]
 Inside = contextlib.AbstractContextManager[None]
 
 
-class TextJostling:
-    """What happens to a batch of texts.
+class TextMover:
+    """Moves one random token of each text of a batch, or all tokens for ``Embeddings(whole=True)``.
 
     Arguments:
         view: ``Words`` or ``Embeddings``.
-        perturbation: what becomes of the token.
-        choose: a position for each text, from its number, the number of columns and a mask.
-        moved: new tokens (batch, dim) from old ones.
+        perturbation: what a token becomes.
+        choose_positions: a function of the number of texts, the number of columns, a mask, the device and a generator
+            to a position for each text.
+        move_tokens: a function of tokens (batch, dim) and a generator to new tokens.
     """
 
-    def __init__(self, view: TextView, perturbation: Perturbation, choose: Choose, moved: Moved) -> None:
+    def __init__(
+        self,
+        view: TextView,
+        perturbation: Perturbation,
+        choose_positions: ChoosePositions,
+        move_tokens: MoveTokens,
+    ) -> None:
         self.view, self.perturbation = view, perturbation
-        self._choose, self._moved = choose, moved
+        self._choose_positions, self._move_tokens = choose_positions, move_tokens
 
-    def __call__(
+    def move_for(
         self,
         model: Any,
         batch: Batch,
@@ -40,14 +47,14 @@ class TextJostling:
         generator: torch.Generator | None,
         chosen: Tensor | None = None,
     ) -> tuple[Batch, Inside]:
-        """The batch to ask ``model`` about, and what to be within while it answers.
+        """The batch for ``model``, and a context in which ``model`` must answer it.
 
         Arguments:
-            model: the model, whose padding and embeddings these are.
+            model: the model that will answer. It knows the id of padding, and it holds the embeddings.
             batch: named tensors.
-            mask: (batch, tokens), true for tokens that may be moved; by default all that are not padding.
+            mask: (batch, tokens), true for tokens that may be moved; by default all tokens that are not padding.
             generator: of the random numbers.
-            chosen: (batch,), in which texts embeddings are moved; by default in all.
+            chosen: (batch,), true for texts whose embeddings are moved; by default all.
         """
         pad = padding_id([model])
         held = Inputs(batch[ONLY] if set(batch) == {ONLY} else batch, self.view, mask, pad)
@@ -57,20 +64,20 @@ class TextJostling:
             moving = (
                 torch.ones_like(ids).bool() if held.moving is None else torch.from_numpy(held.moving).to(ids.device)
             )
-            return batch, self._inside(model, self.view, moving, chosen, ids, generator)
-        columns = self._choose(len(ids), ids.shape[1], allowed, ids.device, generator)
+            return batch, self._moving_embeddings(model, self.view, moving, chosen, ids, generator)
+        columns = self._choose_positions(len(ids), ids.shape[1], allowed, ids.device, generator)
         if isinstance(self.view, Embeddings):
             one = torch.arange(ids.shape[1], device=ids.device) == columns[:, None]
-            return batch, self._inside(model, self.view, one, chosen, ids, generator)
+            return batch, self._moving_embeddings(model, self.view, one, chosen, ids, generator)
         rows = torch.arange(len(ids), device=ids.device)
         before = self.view.pick(ids, rows, columns)
         self.perturbation.check(before[:1])
         if self.perturbation.closes_up:
-            return self._without(batch, held, columns), contextlib.nullcontext()
-        after = self.view.put(ids.clone(), columns, self._moved(before, generator))
+            return self._delete_tokens(batch, held, columns), contextlib.nullcontext()
+        after = self.view.put(ids.clone(), columns, self._move_tokens(before, generator))
         return {**batch, held.key: after}, contextlib.nullcontext()
 
-    def _inside(
+    def _moving_embeddings(
         self,
         model: Any,
         view: Embeddings,
@@ -79,8 +86,12 @@ class TextJostling:
         ids: Tensor,
         generator: torch.Generator | None,
     ) -> Inside:
-        """Within, the vectors at ``moving``, (batch, tokens) of booleans, are moved in the texts that are chosen."""
-        # A seed now, numbers when the size of an embedding is known: dropout on the way there draws from torch, too.
+        """A context in which the model's embeddings are moved where ``moving`` (batch, tokens) is true.
+
+        Only chosen texts are moved.
+        """
+        # The seed is drawn now, and the noise when the size of an embedding is known: dropout on the way to the
+        # embeddings draws from torch's generator, too.
         seed = int(torch.randint(2**62, (1,), generator=generator, device=ids.device))
         if chosen is not None:
             moving = moving & chosen[:, None]
@@ -91,7 +102,7 @@ class TextJostling:
                 return embedded
             before = embedded[rows, columns]  # (vectors that move, dim)
             self.perturbation.check(before[:1].detach())
-            after = self._moved(before, torch.Generator(embedded.device).manual_seed(seed))
+            after = self._move_tokens(before, torch.Generator(embedded.device).manual_seed(seed))
             changed = embedded.clone()
             changed[rows, columns] = after
             return changed
@@ -99,7 +110,8 @@ class TextJostling:
         rows, width = ids.shape
         return Site(model, view, takes_whole=True).edited(move, (rows, width))
 
-    def _without(self, batch: Batch, held: Inputs, columns: Tensor) -> Batch:
+    def _delete_tokens(self, batch: Batch, held: Inputs, columns: Tensor) -> Batch:
+        """The batch without the tokens at ``columns``; the gaps are closed."""
         assert held.padding is not None
         own = self.perturbation.pad if isinstance(self.perturbation, Deletion) else None
         pad = held.pad if own is None else own

@@ -88,10 +88,7 @@ def test_a_seeded_loop_is_reproducible():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"std": -0.1}, "std=-0.1 of NoiseAugmentation must be a finite number, 0 or larger"),
-        ({"std": 1.0, "share": 1.5}, "share=1.5 of NoiseAugmentation must lie between 0 and 1"),
-        ({"std": 1.0, "share": -0.5}, "share=-0.5 of NoiseAugmentation"),
-        ({"std": 1.0, "mode": "appended"}, "unknown mode of NoiseAugmentation 'appended'; did you mean append"),
+        ({"std": 1.0, "mode": "appended"}, "unknown mode 'appended'; did you mean append"),
         ({"std": 1.0, "tokens": "wholes"}, "unknown token view 'wholes'; did you mean whole"),
     ],
 )
@@ -104,11 +101,11 @@ def test_settings_that_cannot_be(settings, message):
     ("settings", "inputs", "labels", "message"),
     [
         ({"mode": "append"}, torch.zeros(2, 3), None, r"makes more inputs: call augment\(inputs, labels\)"),
-        ({}, torch.zeros(2, 3), torch.zeros(3), "labels=3 in number, inputs=2"),
-        ({"share": 0}, torch.zeros(2, 3), torch.zeros(3), "labels=3 in number, inputs=2"),
+        ({}, torch.zeros(2, 3), torch.zeros(3), "there are 3 labels for 2 inputs"),
+        ({"share": 0}, torch.zeros(2, 3), torch.zeros(3), "there are 3 labels for 2 inputs"),
         ({}, torch.zeros(2, 3), torch.tensor(1), r"labels=tensor\(1\) must be one for each input"),
         ({}, torch.zeros(2, 3), 3, "labels=3 must be one for each input"),
-        ({"mode": "append"}, torch.zeros(2, 3), [0, 1], "labels of type list cannot be added to; give a tensor"),
+        ({"mode": "append"}, torch.zeros(2, 3), [0, 1], "labels of type list cannot be appended to; give a tensor"),
         ({}, torch.zeros(2, 3, 8, 8).byte(), None, r"inputs are uint8, .* inputs.float\(\) / 255"),
         ({}, (torch.zeros(2, 3), torch.zeros(2)), None, "inputs of type tuple are no batch"),
         ({}, torch.zeros(2, 3, dtype=torch.int64), None, "needs real-valued tokens, but they are int64"),

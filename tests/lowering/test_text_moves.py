@@ -61,7 +61,7 @@ def test_only_one_real_token_moves_and_special_ones_only_if_they_may(where):
             seen = []
             with torch.no_grad():
                 plain = site.register_forward_hook(lambda module, given, output, seen=seen: seen.append(output.clone()))
-                jostled, inside = penalty._jostling.applied(model, batch, None, generator(seed))
+                jostled, inside = penalty._mover.move_for(model, batch, None, generator(seed))
                 with inside:
                     late = site.register_forward_hook(lambda m, g, output, seen=seen: seen.append(output.clone()))
                     model(jostled["input_ids"], jostled["attention_mask"])
@@ -99,7 +99,7 @@ def test_the_noise_is_the_same_whatever_dropout_draws_on_the_way():
             for given in (None, torch.zeros(len(TEXTS), 3)):
                 steps.clear()
                 torch.manual_seed(5)
-                jostled, inside = penalty._jostling.applied(model, batch, None, None)
+                jostled, inside = penalty._mover.move_for(model, batch, None, None)
                 if given is None:
                     model(batch["input_ids"], batch["attention_mask"])  # dropout draws from the global generator
                 with inside:

@@ -6,7 +6,7 @@ from scipy import stats
 import jostle
 from jostle.base.errors import UsageError
 from jostle.lowering import UnalignedSquares
-from jostle.lowering.moves import Jostling, as_batch
+from jostle.lowering.moves import TokenMover, as_batch
 from jostle.tokens import Inputs
 from jostle.tokens.sources import ONLY
 
@@ -38,7 +38,7 @@ def test_one_token_moves_as_the_perturbation_says_and_the_rest_stays_bit_for_bit
     view, perturbation, shape = CASES[case]
     before = torch.randn(50, *shape)
     kept = before.clone()
-    after = Jostling(view, perturbation)({ONLY: before})[ONLY]
+    after = TokenMover(view, perturbation).move({ONLY: before})[ONLY]
     assert torch.equal(before, kept)
     is_moved = (before != after).flatten(1)
     size = before[0].numel() // view.num_tokens(shape) if case != "squares" else 2 * 9
@@ -65,7 +65,7 @@ def test_one_token_moves_as_the_perturbation_says_and_the_rest_stays_bit_for_bit
 def test_every_token_is_chosen_equally_often(case):
     view, _, shape = CASES[case]
     before, counts = torch.zeros(20_000, *shape), torch.zeros(view.num_tokens(shape))
-    after = Jostling(view, NOISE)({ONLY: before}, generator=generator())[ONLY]
+    after = TokenMover(view, NOISE).move({ONLY: before}, generator=generator())[ONLY]
     corners = view.grid(after).reshape(len(before), len(counts), -1)
     counts = (corners != 0).all(dim=2).sum(dim=0)  # only the chosen square has noise in every pixel
     assert counts.sum() == len(before)
@@ -78,7 +78,7 @@ def test_padding_never_moves_and_the_other_tokens_move_equally_often():
     mask[2::3, 1] = False  # a hole in the middle
     before = torch.zeros(len(lengths), 6, 2)
     batch = {"inputs_embeds": before, "attention_mask": mask.long()}
-    after = Jostling(jostle.Rows(), NOISE)(batch, generator=generator())
+    after = TokenMover(jostle.Rows(), NOISE).move(batch, generator=generator())
     moved = moved_positions(jostle.Rows(), before, after["inputs_embeds"])
     assert not (moved & ~mask).any()
     assert (moved.sum(dim=1) == 1).all()
@@ -90,8 +90,8 @@ def test_padding_never_moves_and_the_other_tokens_move_equally_often():
 
 def test_a_mask_of_all_tokens_is_no_mask():
     x = torch.randn(8, 6, 2)
-    jostling = Jostling("rows", NOISE)
-    plain, masked = (jostling({ONLY: x}, mask, generator())[ONLY] for mask in (None, torch.ones(8, 6)))
+    mover = TokenMover("rows", NOISE)
+    plain, masked = (mover.move({ONLY: x}, mask, generator())[ONLY] for mask in (None, torch.ones(8, 6)))
     assert torch.equal(plain, masked)
 
 
@@ -109,15 +109,15 @@ def test_entry_and_mask_are_those_of_a_measurement(batch, view):
     for name in {"mask", "attention_mask", "real"} & batch.keys():
         tensors[name] = (torch.randn(batch[name]) > 0).long()
         tensors[name][:, 0] = 1
-    jostling, inputs = Jostling(view, NOISE), Inputs(tensors, view)
-    assert jostling.key(tensors) == inputs.key
-    assert (jostling._own_mask(tensors).bool().numpy() == inputs.mask).all()
+    mover, inputs = TokenMover(view, NOISE), Inputs(tensors, view)
+    assert mover.key(tensors) == inputs.key
+    assert (mover._own_mask(tensors).bool().numpy() == inputs.mask).all()
 
 
 def test_the_whole_input_moves_but_its_padding_does_not():
     mask = torch.tensor([[1, 1, 0], [1, 0, 0]])
     before = torch.randn(2, 3, 4)
-    after = Jostling("whole", NOISE)({"x": before, "mask": mask})["x"]
+    after = TokenMover("whole", NOISE).move({"x": before, "mask": mask})["x"]
     assert torch.equal((after != before).all(dim=2), mask.bool())
     assert torch.equal((after == before).all(dim=2), ~mask.bool())
 
@@ -125,19 +125,19 @@ def test_the_whole_input_moves_but_its_padding_does_not():
 def test_gradients_reach_the_inputs():
     """Embeddings are trained, too: every number but the replaced token's passes its gradient on."""
     x = torch.randn(5, 6, 2, requires_grad=True)
-    after = Jostling("rows", jostle.ReplaceBy(0.0))({ONLY: x})[ONLY]
+    after = TokenMover("rows", jostle.ReplaceBy(0.0)).move({ONLY: x})[ONLY]
     after.sum().backward()
     assert torch.equal(x.grad, (after != 0).to(x.dtype))
     x.grad = None
-    Jostling("rows", NOISE)({ONLY: x})[ONLY].sum().backward()
+    TokenMover("rows", NOISE).move({ONLY: x})[ONLY].sum().backward()
     assert torch.equal(x.grad, torch.ones_like(x))
 
 
 def test_channels_stay_last_in_memory():
     x = torch.randn(4, 3, 8, 8)
     last = x.to(memory_format=torch.channels_last)
-    jostling = Jostling("patches:4", NOISE)
-    plain, arranged = jostling({ONLY: x}, None, generator())[ONLY], jostling({ONLY: last}, None, generator())[ONLY]
+    mover = TokenMover("patches:4", NOISE)
+    plain, arranged = mover.move({ONLY: x}, None, generator())[ONLY], mover.move({ONLY: last}, None, generator())[ONLY]
     assert torch.equal(plain, arranged)
     assert arranged.stride() == last.stride() != plain.stride()
 
@@ -148,20 +148,20 @@ def test_channels_stay_last_in_memory():
 )
 def test_the_type_of_the_tokens_is_kept(spec, dtype):
     before = torch.zeros(8, 5, dtype=dtype)
-    assert Jostling("coordinates", spec)({ONLY: before})[ONLY].dtype == dtype
+    assert TokenMover("coordinates", spec).move({ONLY: before})[ONLY].dtype == dtype
 
 
 def test_random_numbers_come_from_torch():
-    x, jostling = torch.zeros(20, 6, 2), Jostling("rows", NOISE)
+    x, mover = torch.zeros(20, 6, 2), TokenMover("rows", NOISE)
     state = torch.random.get_rng_state()
-    first = jostling({ONLY: x})[ONLY]
+    first = mover.move({ONLY: x})[ONLY]
     assert not torch.equal(torch.random.get_rng_state(), state)
-    assert not torch.equal(jostling({ONLY: x})[ONLY], first)
+    assert not torch.equal(mover.move({ONLY: x})[ONLY], first)
     torch.random.set_rng_state(state)
-    assert torch.equal(jostling({ONLY: x})[ONLY], first)
+    assert torch.equal(mover.move({ONLY: x})[ONLY], first)
     state = torch.random.get_rng_state()
-    own = jostling({ONLY: x}, generator=generator(4))[ONLY]
-    assert torch.equal(own, jostling({ONLY: x}, generator=generator(4))[ONLY])
+    own = mover.move({ONLY: x}, generator=generator(4))[ONLY]
+    assert torch.equal(own, mover.move({ONLY: x}, generator=generator(4))[ONLY])
     assert torch.equal(torch.random.get_rng_state(), state)
 
 
@@ -213,14 +213,14 @@ def test_random_numbers_come_from_torch():
 )
 def test_what_cannot_be_jostled_is_one_clear_line(view, perturbation, batch, mask, message):
     with pytest.raises(UsageError, match=message) as caught:
-        Jostling(view, perturbation)(as_batch(batch), mask)
+        TokenMover(view, perturbation).move(as_batch(batch), mask)
     assert "\n" not in str(caught.value)
 
 
 def test_masks_may_be_lists_or_arrays():
     x, mask = torch.zeros(4, 3), [[0, 1, 0]] * 4
     for given in (mask, np.array(mask), torch.tensor(mask)):
-        moved = Jostling("rows", NOISE)({ONLY: x}, given)[ONLY]
+        moved = TokenMover("rows", NOISE).move({ONLY: x}, given)[ONLY]
         assert (moved != 0).nonzero()[:, 1].tolist() == [1] * 4
 
 
@@ -228,9 +228,9 @@ def test_a_first_input_that_is_all_masked_is_counted_among_all():
     mask = torch.tensor([[0, 0, 0], [1, 1, 1], [0, 0, 0]])
     for batch, given in (({ONLY: torch.zeros(3, 3)}, mask), ({"x": torch.zeros(3, 3), "mask": mask}, None)):
         with pytest.raises(UsageError, match=r"2 of 3 inputs are all masked \(first: input 0\)"):
-            Jostling("rows", NOISE)(batch, given)
+            TokenMover("rows", NOISE).move(batch, given)
 
 
 def test_a_seed_is_no_generator():
     with pytest.raises(UsageError, match=r"generator=3 must be a torch.Generator, or None after torch.manual_seed"):
-        Jostling("rows", NOISE)({ONLY: torch.zeros(2, 3)}, generator=3)
+        TokenMover("rows", NOISE).move({ONLY: torch.zeros(2, 3)}, generator=3)
