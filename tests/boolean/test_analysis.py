@@ -237,9 +237,9 @@ class TestWhatMayBeGiven:
     def test_wrong_options_are_one_line(self):
         f = lambda x: x[:, 0]  # noqa: E731
         for options, message in (
-            ({"output": "logit"}, "output='logit'"),
+            ({"output": "logit"}, "unknown output 'logit'; known: auto, sign, values"),
             ({"tie": 0}, "tie=0"),
-            ({"method": "guess"}, "method='guess'"),
+            ({"method": "guess"}, "unknown method 'guess'; known: auto, exact, sampled"),
             ({"batch_size": 0}, "batch_size=0"),
             ({"samples": 1, "method": "sampled"}, "samples=1"),
             ({"level": 1.5, "method": "sampled"}, "level=1.5"),
@@ -258,7 +258,7 @@ class TestWhatMayBeGiven:
             analyse(lambda x: x.prod(dim=1), 3)
 
 
-class TestWhatAReviewerTried:
+class TestUnusualArguments:
     def test_a_given_table_is_copied(self):
         table = np.array([-1, -1, -1, 1], dtype=np.int8)
         b = analyse(table)
@@ -289,7 +289,7 @@ class TestWhatAReviewerTried:
         [
             (lambda x: None, 3, "answered with NoneType"),
             (lambda x: ["a"] * len(x), 3, "answered with list"),
-            (functions.majority, 3, "n=a ndarray of majority must be a whole number"),
+            (functions.majority, 3, "n of majority=a ndarray must be a whole number"),
             ([1, -1, 1, 1], "2", "n='2'"),
             ([1, -1, 1, 1], 2.0, "n=2.0"),
             ([1e200, -1e200], None, "squares overflow"),

@@ -1,8 +1,6 @@
-"""Everything about a function of n bits that its table says exactly.
+"""``analyse``: the sensitivity, influences and Fourier spectrum of a function of n bits, and ``Analysis``, its result.
 
-``analyse``: from a function or a table to all that can be said about it.
-
-Analyses as tables of text for a terminal.
+Here: the exact analysis of a table. Not here: estimates for functions of too many bits (``sampled``).
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -14,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
+from jostle.base import checks
 from jostle.base.errors import UsageError
 from jostle.base.progress import Progress
 from jostle.base.specs import written
@@ -21,24 +20,107 @@ from jostle.boolean import fourier, pointwise, stability
 from jostle.boolean.cube import LARGEST, dimension, subset_row
 from jostle.boolean.sampled import SampledAnalysis, sample
 from jostle.boolean.stability import RHOS, Inequality
-from jostle.boolean.tables import Evaluator, Output, given_table, table_of
-from jostle.estimates.result import checked_level, checked_whole
+from jostle.boolean.tables import Evaluator, Output, as_table, tabulate
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from jostle.boolean.functions import KnownFunction
-    from jostle.boolean.sampled import SampledAnalysis
-
-
 Floats = NDArray[np.float64]
+Method = Literal["auto", "exact", "sampled"]
+
+METHODS = ("auto", "exact", "sampled")
+_MOST = 1 << 28  # bits of all sampled points together: two gigabytes
+_FEW = 12  # entries of a list that are printed
+
+
+def analyse(
+    f: Callable[..., Any] | Any,
+    n: int | None = None,
+    *,
+    method: Method = "auto",
+    output: Output = "auto",
+    tie: int | None = None,
+    tensors: bool = False,
+    samples: int = 2000,
+    level: float = 0.95,
+    seed: int = 0,
+    batch_size: int = 4096,
+    progress: Progress = False,
+) -> "Analysis | SampledAnalysis":
+    """Sensitivity, influences and Fourier spectrum of a function of n bits.
+
+    Exact for n up to 24, from 2^n evaluations of f (never n 2^n); for larger n, estimates with intervals.
+
+    >>> from jostle.boolean import analyse
+    >>> b = analyse(lambda x: x.prod(axis=1), n=10)  # parity
+    >>> b.total_sensitivity, b.sensitivity, b.max_sensitivity, b.degree
+    (10.0, 1.0, 10, 10)
+    >>> analyse([-1, -1, -1, 1]).influences.tolist()  # AND of two bits, as a table
+    [0.5, 0.5]
+
+    Arguments:
+        f: a callable from a (batch, n) array of -1 and 1 to (batch,) numbers, an ``nn.Module``, or a table of 2^n
+            values in the order of ``itertools.product((-1, 1), repeat=n)``. Bools count as -1 and 1.
+        n: the number of bits; not needed for a table or for a function or network of ``jostle.boolean``.
+        method: ``exact``, ``sampled``, or ``auto``: exact up to 24 bits.
+        output: ``values`` of f as they are; ``sign`` for the predictions of a network; ``auto``: values, and an error
+            for a function into 0 and 1, because its sensitivity would not count flips.
+        tie: the sign of an output of exactly 0, -1 or 1; by default such an output is an error.
+        tensors: give a callable that is not a module tensors instead of arrays.
+        samples: random points for ``sampled``, each with its n neighbours.
+        level: of the intervals.
+        seed: of the random points.
+        batch_size: points that f gets at once.
+        progress: as for ``jostle.measure``; only sampling shows it.
+
+    Raises:
+        UsageError: one line on what cannot be analysed.
+    """
+    checks.choice("method", method, METHODS)
+    samples, batch_size = checks.whole("samples", samples, least=2), checks.whole("batch_size", batch_size, least=1)
+    level, seed = checks.level(level), checks.whole("seed", seed)
+    if not callable(f):
+        if method == "sampled":
+            raise UsageError("method='sampled' needs a function; a table is analysed exactly")
+        return Analysis.of(_table(f, n, output, tie))
+    bits = _bits(f, n)
+    if method != "exact" and bits > LARGEST and bits * samples > _MOST:
+        raise UsageError(f"{samples:,} samples of {bits:,} bits are too many to hold; take fewer samples or bits")
+    evaluator = Evaluator(f, output, tie, tensors)
+    if method == "exact" and bits > LARGEST:
+        raise UsageError(f"n={bits} is too large for method='exact', 2^n evaluations; the limit is {LARGEST}")
+    if method == "exact" or (method == "auto" and bits <= LARGEST):
+        return Analysis.of(tabulate(evaluator, bits, batch_size))
+    return sample(evaluator, bits, samples, level, seed, batch_size, progress)
+
+
+def _table(values: Any, n: int | None, output: Output, tie: int | None) -> NDArray[Any]:
+    """``values`` as a table of n bits."""
+    if not isinstance(values, np.ndarray | Tensor | list | tuple):
+        raise UsageError(f"f of type {type(values).__name__} is neither a function of bits nor a table of 2^n values")
+    table = as_table(values, output, tie)
+    found = len(table).bit_length() - 1
+    if n is not None and checks.whole("n", n, least=1) != found:
+        raise UsageError(f"n={n} does not fit a table of {len(table):,} values, which is for n={found}")
+    return table
+
+
+def _bits(f: Callable[..., Any], n: int | None) -> int:
+    """The number of bits: ``n``, or the attribute ``n`` of a function or network of ``jostle.boolean``."""
+    own = getattr(f, "n", None) if type(f).__module__.startswith("jostle.boolean") else None
+    if n is None and own is None:
+        raise UsageError("n is missing: give the number of bits, analyse(f, n=10)")
+    bits = checks.whole("n", n if n is not None else own, least=1)
+    if own not in (None, bits):
+        raise UsageError(f"n={n} does not fit a function of {own} bits")
+    return bits
 
 
 @dataclass(frozen=True, eq=False)
 class Analysis:
     """The exact analysis of a function f on {-1, 1}^n, made by ``analyse``.
 
-    For f into {-1, 1} all numbers but powers of rho are exact: counts divided by powers of two.
+    For f into {-1, 1} all numbers are exact, counts divided by powers of two, except those that depend on rho.
 
     Arguments:
         table: (2^n,) values of f in table order: int8 for a function into {-1, 1}, float64 otherwise.
@@ -108,13 +190,13 @@ class Analysis:
 
     @property
     def degree(self) -> int:
-        """The largest size of a U with fhat(U) != 0; for real tables, above what rounding leaves. 0 for f = 0."""
+        """The largest size of a U with fhat(U) != 0, for real tables up to rounding; 0 for f = 0."""
         floor = 0.0 if self.is_boolean else (64 * np.finfo(float).eps) ** 2 * self.n * float(self.fourier_weight.sum())
         return int(np.flatnonzero(self.fourier_weight > floor).max(initial=0))
 
     @cached_property
     def coefficients(self) -> Floats:
-        """(2^n,) fhat(U), in table order: computed when first asked for, and kept."""
+        """(2^n,) fhat(U), in table order; computed at the first use."""
         return fourier.coefficients(self.table)
 
     def coefficient(self, subset: Iterable[int]) -> float:
@@ -122,9 +204,8 @@ class Analysis:
         return float(self.coefficients[subset_row(subset, self.n)])
 
     def largest_coefficients(self, count: int = 10) -> list[tuple[tuple[int, ...], float]]:
-        """The ``count`` largest |fhat(U)| > 0, as (U, fhat(U)); among equals, small sets and first bits first."""
-        if count < 0:
-            raise UsageError(f"count={count} must be at least 0")
+        """The ``count`` largest |fhat(U)| > 0, as (U, fhat(U)); equal ones by size of U, then by their first bits."""
+        count = checks.whole("count", count, least=0)
         sizes, rows = np.abs(self.coefficients), np.arange(len(self.table))
         chosen = np.lexsort((-rows, np.bitwise_count(rows), -sizes))[:count]
         found = ((tuple(i for i in range(self.n) if row >> (self.n - 1 - i) & 1), row) for row in chosen.tolist())
@@ -156,7 +237,7 @@ class Analysis:
         return Inequality(f"disagreement at rho {written(rho)} <= average bound", self.disagreement(rho), bound)
 
     def to_dict(self, rhos: Iterable[float] = RHOS) -> dict[str, Any]:
-        """Plain numbers for JSON, all that do not grow as 2^n."""
+        """Plain numbers for JSON: everything whose size does not grow as 2^n."""
         numbers: dict[str, Any] = {
             "kind": "jostle/boolean",
             "n": self.n,
@@ -182,8 +263,6 @@ class Analysis:
         return numbers
 
     def __str__(self) -> str:
-        from jostle.boolean.analysis import exact_lines
-
         return "\n".join(exact_lines(self))
 
     def plot(self) -> "Figure":
@@ -203,104 +282,12 @@ class Analysis:
 
 def _one(rho: float) -> float:
     if np.ndim(rho):
-        raise UsageError(f"rho={rho!r} must be one number here; ask for each of several")
+        raise checks.wrong("rho", rho, "one number here", "; call it once for each of several")
     return rho
 
 
-_MOST = 1 << 28  # bits of all points together: two gigabytes
-
-Method = Literal["auto", "exact", "sampled"]
-
-
-def analyse(
-    f: Callable[..., Any] | Any,
-    n: int | None = None,
-    *,
-    method: Method = "auto",
-    output: Output = "auto",
-    tie: int | None = None,
-    tensors: bool = False,
-    samples: int = 2000,
-    level: float = 0.95,
-    seed: int = 0,
-    batch_size: int = 4096,
-    progress: Progress = False,
-) -> Analysis | SampledAnalysis:
-    """Sensitivity, influences and Fourier spectrum of a function of n bits.
-
-    Exact for n up to 24, from 2^n evaluations of f (never n 2^n); for larger n, estimates with intervals.
-
-    >>> from jostle.boolean import analyse
-    >>> b = analyse(lambda x: x.prod(axis=1), n=10)  # parity
-    >>> b.total_sensitivity, b.sensitivity, b.max_sensitivity, b.degree
-    (10.0, 1.0, 10, 10)
-    >>> analyse([-1, -1, -1, 1]).influences.tolist()  # AND of two bits, as a table
-    [0.5, 0.5]
-
-    Arguments:
-        f: a callable from a (batch, n) array of -1 and 1 to (batch,) numbers, an ``nn.Module``, or a table of 2^n
-            values in the order of ``itertools.product((-1, 1), repeat=n)``. Truth values count as -1 and 1.
-        n: the number of bits; may be left out for a table or a function that has an ``n`` of its own.
-        method: ``exact``, ``sampled``, or ``auto``: exact up to 24 bits.
-        output: ``values`` of f as they are, ``sign`` for the predictions of a network, or ``auto``: values, where a
-            function into 0 and 1 is an error, since its sensitivity would not count flips.
-        tie: -1 or 1, the sign of an output of exactly 0; by default such an output is an error.
-        tensors: give a callable that is no module tensors instead of arrays.
-        samples: random points for ``sampled``, each with its n neighbours.
-        level, seed: of the intervals and of the points.
-        batch_size: how many points f answers at once.
-        progress: as for ``jostle.measure``; only sampling shows it.
-
-    Raises:
-        UsageError: one line on what cannot be analysed.
-    """
-    if method not in ("auto", "exact", "sampled"):
-        raise UsageError(f"method={method!r} must be auto, exact or sampled")
-    checked_whole("samples", samples, least=2)
-    checked_whole("batch_size", batch_size, least=1)
-    checked_level(level)
-    checked_whole("seed", seed)
-    if not callable(f):
-        if method == "sampled":
-            raise UsageError("method='sampled' needs a function; a table already says everything exactly")
-        return Analysis.of(_table(f, n, output, tie))
-    bits = _bits(f, n)
-    if method != "exact" and bits > LARGEST and bits * samples > _MOST:
-        raise UsageError(f"{samples:,} samples of {bits:,} bits are too many to hold; take fewer samples or bits")
-    evaluator = Evaluator(f, bits, output, tie, tensors)
-    if method == "exact" and bits > LARGEST:
-        raise UsageError(f"n={bits} is too large for method='exact', 2^n evaluations; the limit is {LARGEST}")
-    if method == "exact" or (method == "auto" and bits <= LARGEST):
-        return Analysis.of(table_of(evaluator, bits, batch_size))
-    return sample(evaluator, bits, samples, level, seed, batch_size, progress)
-
-
-def _table(values: Any, n: int | None, output: Output, tie: int | None) -> np.ndarray[Any, Any]:
-    if not isinstance(values, np.ndarray | Tensor | list | tuple):
-        raise UsageError(f"f of type {type(values).__name__} is neither a function of bits nor a table of 2^n values")
-    table = given_table(values, output, tie)
-    found = len(table).bit_length() - 1
-    if n is not None and checked_whole("n", n, least=1) != found:
-        raise UsageError(f"n={n} does not fit a table of {len(table):,} values, which is for n={found}")
-    return table
-
-
-def _bits(f: Callable[..., Any], n: int | None) -> int:
-    """The number of bits: as given, or as a function or network of jostle's knows it."""
-    own = getattr(f, "n", None) if type(f).__module__.startswith("jostle.boolean") else None
-    if n is None and own is None:
-        raise UsageError("n is missing: give the number of bits, analyse(f, n=10)")
-    bits = checked_whole("n", n if n is not None else own, least=1)  # type: ignore[arg-type]
-    if own not in (None, bits):
-        raise UsageError(f"n={n} does not fit a function of {own} bits")
-    return bits
-
-
-_FEW = 12
-
-
-def exact_lines(b: "Analysis", rhos: Sequence[float] | None = None) -> list[str]:
-    """An exact analysis, a quantity a line."""
+def exact_lines(b: Analysis, rhos: Sequence[float] | None = None) -> list[str]:
+    """An exact analysis as text, one quantity a line."""
     rhos = rhos or RHOS
     kind = "into {-1, 1}" if b.is_boolean else f"real, from {b.table.min():.6g} to {b.table.max():.6g}"
     lines = [
@@ -317,43 +304,13 @@ def exact_lines(b: "Analysis", rhos: Sequence[float] | None = None) -> list[str]
         profile = b.sensitivity_profile
         counts = [f"{s}: {count:,}" for s, count in enumerate(profile.tolist()) if count]
         lines += [
-            f"  {'inputs of s':<20} {_shortened(counts)}",
+            f"  {'inputs of s':<20} {_joined(counts)}",
             f"  {'disagreement':<20} " + "   ".join(f"rho {written(rho)}: {b.disagreement(rho):.6g}" for rho in rhos),
             f"  {'Huang':<20} {b.huang}",
             *(f"  {'Proposition 3.2':<20} {b.proposition_3_2(rho)}" for rho in rhos if rho >= 0),
             *(f"  {'average sensitivity':<20} {b.average_bound(rho)}" for rho in rhos if rho >= 0),
         ]
     return lines
-
-
-def sampled_lines(b: "SampledAnalysis", rhos: Sequence[float] | None = None) -> list[str]:
-    """A sampled analysis, a quantity a line."""
-    kind = "into {-1, 1}" if b.is_boolean else "real"
-    level = f"{b.measurement.settings.level:.0%}"
-    values, low, high = b.influences
-    largest = np.argsort(-values, kind="stable")[:5]
-    shown = "   ".join(f"bit {i}: {values[i]:.3g} [{low[i]:.3g}, {high[i]:.3g}]" for i in largest)
-    return [
-        f"function of {b.n} bits {kind}; estimated from {b.samples:,} random inputs and all their neighbours, "
-        f"{level} intervals",
-        f"  {'mean':<20} {b.mean}",
-        f"  {'total sensitivity':<20} {b.total_sensitivity}",
-        f"  {'sensitivity':<20} {b.sensitivity}",
-        f"  {'max sensitivity':<20} at least {b.max_sensitivity_seen:g}, the largest seen",
-        f"  {'largest influences':<20} {shown}",
-        *(f"  {f'stability, rho {written(rho)}':<20} {b.noise_stability(rho)}" for rho in rhos or RHOS),
-    ]
-
-
-def formula_line(known: "KnownFunction") -> list[str]:
-    """What a formula says about a function of the library, beside what was computed; nothing where there is none."""
-    exact = known.exact
-    names = ("total_sensitivity", "max_sensitivity", "degree")
-    parts = [
-        f"{name.replace('_', ' ')} {getattr(exact, name):.6g}" for name in names if getattr(exact, name) is not None
-    ]
-    mean = " (the mean over such functions)" if exact.is_expectation else ""
-    return [f"  {'by formula':<20} {', '.join(parts)}{mean}"] if parts else []
 
 
 def _row(name: str, value: float, note: str = "") -> str:
@@ -363,12 +320,12 @@ def _row(name: str, value: float, note: str = "") -> str:
 def _numbers(values: NDArray[Any]) -> str:
     if len(values) > 1 and np.all(values == values[0]):
         return f"all {len(values)}: {values[0]:.6g}"
-    return _shortened([f"{value:.4g}" for value in values.tolist()], " ")
+    return _joined([f"{value:.4g}" for value in values.tolist()], " ")
 
 
 def _by_degree(weight: NDArray[Any]) -> str:
-    return _shortened([f"{k}: {value:.4g}" for k, value in enumerate(weight.tolist()) if value > 1e-15 * weight.sum()])
+    return _joined([f"{k}: {value:.4g}" for k, value in enumerate(weight.tolist()) if value > 1e-15 * weight.sum()])
 
 
-def _shortened(parts: list[str], joint: str = "   ") -> str:
+def _joined(parts: list[str], joint: str = "   ") -> str:
     return joint.join(parts) if len(parts) <= _FEW else f"{joint.join(parts[:_FEW])}{joint}... ({len(parts)} in all)"

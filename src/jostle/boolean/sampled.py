@@ -1,6 +1,6 @@
-"""The same quantities for functions of too many bits to enumerate, estimated from random points, with intervals."""
+"""Estimates with intervals, from random points, for functions of too many bits to enumerate."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -9,23 +9,24 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from jostle.base import checks
 from jostle.base.errors import UsageError
-from jostle.base.estimate import Interval
+from jostle.base.estimate import Estimate, Interval
 from jostle.base.progress import Progress
 from jostle.base.randomness import Stream
 from jostle.base.specs import written
 from jostle.boolean.cube import subset_row
-from jostle.boolean.stability import RHOS, checked_rho
+from jostle.boolean.stability import RHOS, check_rho
 from jostle.boolean.tables import Evaluator
 from jostle.estimates import Measurement, measure
 from jostle.estimates.result import plain
 from jostle.intervals import fixed
 from jostle.perturbations import SignFlip
-from jostle.responses import Flip, Response, logits_of
+from jostle.responses import Flip, Response
 from jostle.sampling import Grid
 from jostle.tokens import Coordinates
 
-_ROUNDING = 1e-12  # a spread no larger than this share of the numbers is one of rounding
+_ROUNDING = 1e-12  # a spread up to this share of the numbers is a rounding error
 
 
 class _QuarterSquare(Response):
@@ -34,46 +35,42 @@ class _QuarterSquare(Response):
     name: ClassVar[str] = "quarter-square"
 
     def reference(self, outputs: Tensor) -> Tensor:
-        return logits_of(outputs)[:, 0].double()
+        return outputs.reshape(len(outputs)).double()
 
     def change(self, reference: Tensor, outputs: Tensor) -> Tensor:
-        return (logits_of(outputs)[:, 0].double() - reference) ** 2 / 4
+        return (self.reference(outputs) - reference) ** 2 / 4
 
 
-@dataclass(frozen=True)
-class Sampled:
-    """An estimate between the ends of its interval, over the whole cube."""
+@dataclass(frozen=True, eq=False)
+class Sampled(Estimate):
+    """An estimate of a quantity of f over the whole cube, with its interval."""
 
-    value: float
-    low: float
-    high: float
-    level: float
-    method: str
-
-    def __str__(self) -> str:
-        return f"{self.value:.4g}   [{self.low:.4g}, {self.high:.4g}]"
-
-    def to_dict(self) -> dict[str, Any]:
-        """A plain dictionary, for JSON; an end at infinity becomes null."""
-        ends = Interval(self.low, self.high, self.level, "population", self.method).to_dict()
-        return {"value": self.value, **ends}
+    @classmethod
+    def of(cls, value: float, low: float, high: float, level: float, method: str) -> "Sampled":
+        """The estimate with this interval."""
+        return cls(value, Interval(low, high, level, "population", method))
 
     def times(self, factor: float) -> "Sampled":
-        """The estimate of a multiple."""
-        return Sampled(self.value * factor, self.low * factor, self.high * factor, self.level, self.method)
+        """The estimate of a positive multiple."""
+        ends, kind = (self.low * factor, self.high * factor), (self.interval.level, self.interval.method)
+        return Sampled.of(self.value * factor, *ends, *kind)
+
+    def to_dict(self) -> dict[str, Any]:
+        """A plain dictionary, for JSON; an infinite end becomes null."""
+        return {"value": self.value, **self.interval.to_dict()}
 
 
 @dataclass(frozen=True, eq=False)
 class SampledAnalysis:
     """Estimates of what ``Analysis`` computes, from uniform random points of the cube and all their neighbours.
 
-    Made by ``analyse`` where 2^n points are too many. Intervals are for the mean over all 2^n points: the points are
-    an independent sample of them.
+    Made by ``analyse`` where 2^n points are too many. The points are an independent sample of the cube, and intervals
+    are for the mean over all 2^n points.
 
     Arguments:
         n: the number of bits.
-        is_boolean: whether every value seen, at the points and their neighbours, was -1 or 1. Values that were not
-            seen are taken to be so too: intervals of such a function assume it.
+        is_boolean: whether f was -1 or 1 at all points and their neighbours. Intervals assume that it is so at all
+            other points too.
         measurement: ``jostle.measure`` of f at the points, every bit of each flipped once.
         values: (samples,) f at the points.
     """
@@ -87,20 +84,20 @@ class SampledAnalysis:
 
     @property
     def samples(self) -> int:
-        """How many random points were looked at, each with its n neighbours."""
+        """The number of random points; f was evaluated at each of them and at its n neighbours."""
         return len(self.values)
 
     @property
     def passes(self) -> int:
-        """How many points f was evaluated at so far."""
-        return self._evaluator.function.passes
+        """The number of evaluations of f so far."""
+        return self._evaluator.passes
 
     @property
     def sensitivity(self) -> Sampled:
         """S(f) / n."""
         inside = self.measurement.population
-        low, high = _opened(inside.low, inside.high, self.is_boolean)
-        return Sampled(self.measurement.value, float(low), float(high), inside.level, inside.method)
+        low, high = _open_flat(inside.low, inside.high, self.is_boolean)
+        return Sampled.of(self.measurement.value, float(low), float(high), inside.level, inside.method)
 
     @property
     def total_sensitivity(self) -> Sampled:
@@ -128,9 +125,9 @@ class SampledAnalysis:
 
     @property
     def influences(self) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-        """(values, low, high), each (n,): every coordinate with its own interval."""
+        """(values, low, high), each (n,): each influence with its own interval."""
         profile = self.measurement.profile
-        return profile.values, *_opened(profile.low, profile.high, self.is_boolean)
+        return profile.values, *_open_flat(profile.low, profile.high, self.is_boolean)
 
     @property
     def mean(self) -> Sampled:
@@ -140,28 +137,27 @@ class SampledAnalysis:
     def coefficient(self, subset: Iterable[int]) -> Sampled:
         """fhat(U) = E[f(x) chi_U(x)] for a set of coordinates counted from 0."""
         chosen = list(subset)
-        subset_row(chosen, self.n)  # checks the coordinates
+        subset_row(chosen, self.n)  # raises on wrong coordinates
         points = uniform_points(self.n, self.samples, self.measurement.settings.seed)
         return self._mean_of(self.values * np.prod(points[:, sorted(set(chosen))], axis=1))
 
     def noise_stability(self, rho: float, pairs: int | None = None) -> Sampled:
         """Q_rho = E[f(x) f(x')], from fresh pairs of rho-correlated points, by default as many as ``samples``."""
-        count = self.samples if pairs is None else pairs
-        if count < 2:
-            raise UsageError(f"pairs={count} must be at least 2")
-        correlation = float(checked_rho(rho))
+        count = self.samples if pairs is None else checks.whole("pairs", pairs, least=2)
+        correlation = float(check_rho(rho))
         seed = self.measurement.settings.seed
         first = uniform_points(self.n, count, seed, "boolean/pairs")
         rows = np.arange(count)
         kept = Stream(seed, "boolean/kept").uniforms(rows, 0 * rows, 0 * rows, self.n) < (1 + correlation) / 2
         second = np.where(kept, first, -first)
-        return self._mean_of(self._evaluate(first) * self._evaluate(second))
+        values = [self._evaluator.values_at(points, self._batch_size) for points in (first, second)]
+        return self._mean_of(values[0] * values[1])
 
     def disagreement(self, rho: float, pairs: int | None = None) -> Sampled:
         """R_rho = Pr[f(x) != f(x')] for rho-correlated x and x'."""
         self._need_signs("the disagreement")
         q = self.noise_stability(rho, pairs)
-        return Sampled((1 - q.value) / 2, (1 - q.high) / 2, (1 - q.low) / 2, q.level, q.method)
+        return Sampled.of((1 - q.value) / 2, (1 - q.high) / 2, (1 - q.low) / 2, q.interval.level, q.interval.method)
 
     def to_dict(self, rhos: Iterable[float] = RHOS) -> dict[str, Any]:
         """Plain numbers, for JSON; each rho costs fresh evaluations."""
@@ -188,30 +184,22 @@ class SampledAnalysis:
         return found
 
     def __str__(self) -> str:
-        from jostle.boolean.analysis import sampled_lines
-
         return "\n".join(sampled_lines(self))
 
     @property
     def _level(self) -> float:
         return self.measurement.settings.level
 
-    def _evaluate(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
-        return evaluated(self._evaluator, points, self._batch_size)
-
     def _mean_of(self, values: NDArray[np.float64]) -> Sampled:
         """The mean of independent values: Clopper-Pearson for signs, Student's t otherwise."""
         mean = float(values.mean())
         if self.is_boolean and np.all(np.abs(values) == 1):
             low, high = fixed.clopper_pearson((values == 1).sum(), len(values), self._level)
-            return Sampled(mean, 2 * float(low) - 1, 2 * float(high) - 1, self._level, "Clopper-Pearson")
+            return Sampled.of(mean, 2 * float(low) - 1, 2 * float(high) - 1, self._level, "Clopper-Pearson")
         low, high = fixed.student(mean, values.var(ddof=1), len(values), self._level)
-        if np.ptp(values) <= _ROUNDING * np.abs(values).max():
-            low, high = (
-                np.asarray(-np.inf),
-                np.asarray(np.inf),
-            )  # a sample without spread does not tell how much values differ
-        return Sampled(mean, float(low), float(high), self._level, "Student's t")
+        if np.ptp(values) <= _ROUNDING * np.abs(values).max():  # a sample without spread does not bound other values
+            low, high = np.asarray(-np.inf), np.asarray(np.inf)
+        return Sampled.of(mean, float(low), float(high), self._level, "Student's t")
 
     def _need_signs(self, what: str) -> None:
         if not self.is_boolean:
@@ -221,12 +209,12 @@ class SampledAnalysis:
 def sample(
     evaluator: Evaluator, n: int, samples: int, level: float, seed: int, batch_size: int, progress: Progress
 ) -> SampledAnalysis:
-    """Analyse f at ``samples`` uniform points and their neighbours: (n + 1) samples evaluations and a few checks."""
+    """Analyse f at ``samples`` uniform points and their neighbours: (n + 1) * samples evaluations and a few checks."""
     points = torch.from_numpy(uniform_points(n, samples, seed))
-    values = evaluated(evaluator, points.numpy(), batch_size)
+    values = evaluator.values_at(points.numpy(), batch_size)
 
-    def measured(response: Response) -> Measurement:
-        with evaluator.function.evaluating():
+    def measure_with(response: Response) -> Measurement:
+        with evaluator.evaluating():
             return measure(
                 evaluator,
                 points,
@@ -242,10 +230,10 @@ def sample(
                 name="f",
             )
 
-    measurement = measured(Flip("sign") if evaluator.saw_only_signs else _QuarterSquare())
+    measurement = measure_with(Flip("sign") if evaluator.saw_only_signs else _QuarterSquare())
     evaluator.check_bits()
     if measurement.settings.response != _QuarterSquare.name and not evaluator.saw_only_signs:
-        measurement = measured(_QuarterSquare())  # a neighbour has shown that f is not into {-1, 1}
+        measurement = measure_with(_QuarterSquare())  # f is not -1 or 1 at a neighbour
     return SampledAnalysis(n, evaluator.saw_only_signs, measurement, values, evaluator, batch_size)
 
 
@@ -256,17 +244,29 @@ def uniform_points(n: int, count: int, seed: int, name: str = "boolean/points") 
     return np.where(uniforms < 0.5, -1.0, 1.0)
 
 
-def evaluated(evaluator: Evaluator, points: NDArray[np.float64], batch_size: int) -> NDArray[np.float64]:
-    """f at given points: (count,)."""
-    with evaluator.function.evaluating():
-        parts = [evaluator(torch.from_numpy(points[i : i + batch_size])) for i in range(0, len(points), batch_size)]
-    return torch.cat(parts).double().numpy()
+def sampled_lines(b: SampledAnalysis, rhos: Sequence[float] | None = None) -> list[str]:
+    """A sampled analysis as text, one quantity a line."""
+    kind = "into {-1, 1}" if b.is_boolean else "real"
+    level = f"{b.measurement.settings.level:.0%}"
+    values, low, high = b.influences
+    largest = np.argsort(-values, kind="stable")[:5]
+    shown = "   ".join(f"bit {i}: {values[i]:.3g} [{low[i]:.3g}, {high[i]:.3g}]" for i in largest)
+    return [
+        f"function of {b.n} bits {kind}; estimated from {b.samples:,} random inputs and all their neighbours, "
+        f"{level} intervals",
+        f"  {'mean':<20} {b.mean}",
+        f"  {'total sensitivity':<20} {b.total_sensitivity}",
+        f"  {'sensitivity':<20} {b.sensitivity}",
+        f"  {'max sensitivity':<20} at least {b.max_sensitivity_seen:g}, the largest seen",
+        f"  {'largest influences':<20} {shown}",
+        *(f"  {f'stability, rho {written(rho)}':<20} {b.noise_stability(rho)}" for rho in rhos or RHOS),
+    ]
 
 
-def _opened(low: Any, high: Any, is_boolean: bool) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The ends of intervals for means of (1/4) (f(x) - f(x'))^2, from 0 to infinity where a sample has no spread.
+def _open_flat(low: Any, high: Any, is_boolean: bool) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The ends of intervals for means of (1/4) (f(x) - f(x'))^2: from 0 to infinity where a sample has no spread.
 
-    Student's interval has no width if all values of a sample are equal, as if that proved that all others are too.
+    Student's interval of equal values has no width, but equal values do not prove that all other values are the same.
     """
     ends = np.asarray(low, dtype=np.float64), np.asarray(high, dtype=np.float64)
     if is_boolean:

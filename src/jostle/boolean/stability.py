@@ -1,4 +1,4 @@
-"""Noise stability and the two inequalities that tie it to sensitivity.
+"""Noise stability, and the two inequalities between it and sensitivity.
 
 x' is rho-correlated with a uniform x: each coordinate is kept with probability rho and drawn anew otherwise, so that
 E[x_i x'_i] = rho. Negative rho: each coordinate of x' is kept with probability (1 + rho) / 2 and flipped otherwise.
@@ -12,12 +12,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from jostle.base.errors import UsageError
 
-RHOS = (0.1, 0.5, 0.9)  # shown where nobody asked for others
+RHOS = (0.1, 0.5, 0.9)  # the default of printed analyses
 
 
 @dataclass(frozen=True)
 class Inequality:
-    """left <= right, with what is left over.
+    """An inequality left <= right, with its slack.
 
     >>> str(Inequality("degree <= max_sensitivity^2", 2.0, 4.0))
     'degree <= max_sensitivity^2: 2 <= 4, slack 2'
@@ -53,7 +53,7 @@ def noise_stability(weight: NDArray[np.float64], rho: ArrayLike) -> Any:
         weight: (n + 1,) the Fourier weight by degree.
         rho: the correlation, between -1 and 1.
     """
-    rhos = checked_rho(rho)
+    rhos = check_rho(rho)
     stability = np.polynomial.polynomial.polyval(rhos, weight)
     return float(stability) if np.ndim(stability) == 0 else stability
 
@@ -62,9 +62,9 @@ def disagreement_bound(max_sensitivity: ArrayLike, rho: ArrayLike) -> Any:
     """(1 - rho^(S_max^2)) / 2, which bounds Pr[f(x) != f(x')]: paper 1 (2403.06925), Proposition 3.2.
 
     A constant has S_max = 0 and the bound 0 for every rho. The proposition is for rho between 0 and 1. Arrays are
-    combined by numpy's broadcasting.
+    broadcast as in numpy.
     """
-    rhos = checked_rho(rho)
+    rhos = check_rho(rho)
     if np.any(rhos < 0):
         raise UsageError(f"rho={rho!r}: the bound of Proposition 3.2 is for rho between 0 and 1")
     bound = (1 - rhos ** np.square(np.asarray(max_sensitivity, dtype=np.float64))) / 2
@@ -75,10 +75,10 @@ def average_bound(variance: ArrayLike, total_sensitivity: ArrayLike, rho: ArrayL
     """Var (1 - rho^(S / Var)) / 2, which bounds Pr[f(x) != f(x')] by the *average* sensitivity.
 
     rho^k is convex in k, so by Jensen sum over k >= 1 of rho^k W_k >= Var rho^(S / Var). Since S / Var is at most the
-    degree, and that is at most S_max^2, it is never above the bound of Proposition 3.2; it is attained by characters.
+    degree, and the degree at most S_max^2, this bound is never above that of Proposition 3.2. Characters attain it.
     For rho between 0 and 1; 0 for a constant.
     """
-    rhos = checked_rho(rho)
+    rhos = check_rho(rho)
     if np.any(rhos < 0):
         raise UsageError(f"rho={rho!r}: this bound is for rho between 0 and 1")
     spread, total = (np.asarray(part, dtype=np.float64) for part in (variance, total_sensitivity))
@@ -87,8 +87,8 @@ def average_bound(variance: ArrayLike, total_sensitivity: ArrayLike, rho: ArrayL
     return float(bound) if np.ndim(bound) == 0 else bound
 
 
-def checked_rho(rho: ArrayLike) -> NDArray[np.float64]:
-    """rho as floats between -1 and 1."""
+def check_rho(rho: ArrayLike) -> NDArray[np.float64]:
+    """``rho`` as floats; raises unless all are between -1 and 1."""
     try:
         rhos = np.asarray(rho, dtype=np.float64)
     except (TypeError, ValueError):

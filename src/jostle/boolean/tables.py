@@ -1,22 +1,20 @@
-"""A function of n bits as a table of its 2^n values, each evaluated once.
+"""Tables: a function of n bits as its 2^n values in table order (``jostle.boolean.cube``), computed, checked, in files.
 
-Truth tables in files.
-
-A file holds the 2^n values of f in table order (``jostle.boolean.cube``). What the values mean is decided by how they
-are written, never by guessing:
+A table is int8 if all its values are -1 or 1 and float64 otherwise. ``tabulate`` evaluates a function at every point,
+``as_table`` checks values that a caller has, ``read_table`` and ``write_table`` are for files. In a file the way values
+are written decides what they mean:
 
 1. ``.npy``: a one-dimensional array; pickles are refused.
 2. ``.txt`` or ``.csv``: values separated by spaces, commas or line ends. ``#`` starts a comment that runs to the end
    of the line. A line may end in a comma.
 3. Bits become signs, 0 to -1 and 1 to +1. Bits are: a file with one word of 0s and 1s only (``0110``); values that
    are all ``0`` or ``1``, without a decimal point; an array of bools; an array of integers that are all 0 or 1.
-4. All other values are numbers and taken as they are; 0.0 and 1.0 (or an array of floats) are such numbers.
+4. All other values are numbers and stay as they are; 0.0 and 1.0 (or an array of floats) are such numbers.
 5. Several words of 0s and 1s such as ``0110 1001`` could be bits or numbers and are refused.
-
-The table is int8 if all its values are -1 or 1 and float64 otherwise.
 """
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
@@ -25,50 +23,60 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from jostle.base.errors import FailureError, UsageError
+from jostle.base import checks
+from jostle.base.errors import UsageError
 from jostle.base.files import read_text, replacing, write_text
+from jostle.base.model import call, check_outputs, device_of, eval_mode, logits_of
 from jostle.boolean.cube import LARGEST, dimension, points
-from jostle.tokens import Coordinates, Inputs, TokenFunction
 
 Output = Literal["auto", "values", "sign"]
 
 OUTPUTS = ("auto", "values", "sign")
+SUFFIXES = (".npy", ".txt", ".csv")
+
 _CHUNK = 1 << 20
 _LARGEST_VALUE = 1e140
+_SHOWN = 20  # characters of a wrong value in a message
 
 
 class Evaluator:
-    """A callable on bits that answers batches of ±1 with one number each.
+    """A function f of n bits that gives one number for each point of a batch.
 
-    Modules get tensors of their own type and run in eval mode without gradients; other callables get float64 arrays.
+    Modules get tensors in the dtype and on the device of their parameters; other callables get float64 arrays.
 
     Arguments:
         f: from (batch, n) to (batch,), (batch, 1), or (batch, 2), the logits of the classes -1 and +1.
-        n: the number of bits.
-        output: ``values`` as they are, ``sign`` for predictions, ``auto``: values, and truth values as -1 and +1.
-        tie: what the sign of exactly 0 is; by default an error.
-        tensors: give a callable that is no module tensors instead of arrays.
+        output: ``values`` of f as they are, ``sign`` for predictions, ``auto``: values, and truth values as -1 and +1.
+        tie: the sign of an output of exactly 0; by default such an output is an error.
+        tensors: give a callable that is not a module tensors instead of arrays.
     """
 
-    def __init__(self, f: Callable[..., Any], n: int, output: Output, tie: int | None, tensors: bool) -> None:
-        check_reading(output, tie)
-        self.output, self.tie = output, tie
-        parameters = list(f.parameters()) if isinstance(f, nn.Module) else []
-        floating = (parameter.dtype for parameter in parameters if parameter.is_floating_point())
-        self.dtype = next(floating, torch.get_default_dtype() if isinstance(f, nn.Module) else torch.float64)
-        takes_tensors = tensors or isinstance(f, nn.Module)
-        asked = f if takes_tensors else lambda batch: _numbers(f(batch.numpy()))
+    def __init__(self, f: Callable[..., Any], output: Output, tie: int | None, tensors: bool) -> None:
+        check_options(output, tie)
+        self.f, self.output, self.tie = f, output, tie
+        is_module = isinstance(f, nn.Module)
+        held = [parameter.dtype for parameter in f.parameters()] if isinstance(f, nn.Module) else []
+        floating = (dtype for dtype in held if dtype.is_floating_point)
+        self.dtype = next(floating, torch.get_default_dtype() if is_module else torch.float64)
+        self.device = device_of(f)
+        takes_tensors = tensors or is_module
+        self._answer = f if takes_tensors else lambda batch: _numbers(f(batch.numpy()))
         self._hint = "" if takes_tensors else " (f is given numpy arrays; tensors=True gives it torch tensors)"
-        self.saw_only_signs = self.saw_only_bits = True  # in all answers so far
-        self._inputs = Inputs(torch.ones(1, n, dtype=self.dtype), Coordinates())
-        self.function = TokenFunction(asked, self._inputs, "f")
+        self.passes = 0  # points evaluated so far
+        self.saw_only_signs = self.saw_only_bits = True  # in all outputs so far
+
+    @contextmanager
+    def evaluating(self) -> Iterator[None]:
+        """Inside, f is in eval mode and no gradients are recorded."""
+        with eval_mode(self.f), torch.inference_mode():
+            yield
 
     def __call__(self, batch: Tensor) -> Tensor:
-        """(batch,) numbers: signs as int8 where ``output`` or their type says so, else float64."""
-        try:
-            answer = self.function({self._inputs.key: batch.to(self.dtype, copy=True)})  # f may write into it
-        except FailureError as error:
-            raise FailureError(f"{error}{self._hint}") from error.__cause__
+        """f at a batch of points, (batch, n) -> (batch,): signs as int8 for ``output="sign"``, else float64."""
+        given = batch.to(self.device, self.dtype, copy=True)  # a copy, because f may write into it
+        answer = logits_of(call(self._answer, given, name="f", hint=self._hint), name="f").detach().cpu()
+        check_outputs(answer, len(batch), name="f")
+        self.passes += len(batch)
         if answer.dtype == torch.bool:
             answer = 2 * answer.to(torch.int8) - 1
         if answer.is_complex():
@@ -84,32 +92,38 @@ class Evaluator:
         if not bool(numbers.isfinite().all()):
             raise UsageError(f"f is not finite at {int((~numbers.isfinite()).sum())} of {len(batch)} inputs")
         if self.output == "sign":
-            return torch.from_numpy(signs(numbers.numpy(), self.tie, "f"))
+            return torch.from_numpy(signs_of(numbers.numpy(), self.tie, "f"))
         self.saw_only_signs &= bool((numbers.abs() == 1).all())
         self.saw_only_bits &= bool(((numbers == 0) | (numbers == 1)).all())
         return numbers
 
+    def values_at(self, points: NDArray[np.float64], batch_size: int) -> NDArray[np.float64]:
+        """f at any number of points: (count, n) -> (count,)."""
+        with self.evaluating():
+            parts = [self(torch.from_numpy(points[i : i + batch_size])) for i in range(0, len(points), batch_size)]
+        return torch.cat(parts).double().numpy()
+
     def check_bits(self) -> None:
-        """Raise if f was meant as truth values 0 and 1, as far as was seen."""
+        """Raise if all values so far were 0 or 1: f is probably meant as truth values."""
         if self.output == "auto" and self.saw_only_bits and not self.saw_only_signs:
             raise _bits_error("f")
 
 
-def table_of(evaluator: Evaluator, n: int, batch_size: int) -> NDArray[Any]:
-    """f at all 2^n points, in table order: int8 if all values are ±1, else float64. Each point is evaluated once."""
+def tabulate(evaluator: Evaluator, n: int, batch_size: int) -> NDArray[Any]:
+    """The table of f: each of the 2^n points is evaluated once."""
     table: NDArray[Any] = np.empty(2**n, dtype=np.int8)
-    with evaluator.function.evaluating():
+    with evaluator.evaluating():
         for start in range(0, 2**n, batch_size):
             stop = min(start + batch_size, 2**n)
             found = evaluator(torch.from_numpy(points(n, start, stop))).numpy()
             if table.dtype == np.int8 and not np.all(np.abs(found) == 1):
                 table = table.astype(np.float64)
             table[start:stop] = found
-    return _checked_values(table, evaluator.output, "f")
+    return _check_values(table, evaluator.output, "f")
 
 
-def given_table(values: Any, output: Output, tie: int | None) -> NDArray[Any]:
-    """A table given as numbers, checked: int8 if all values are ±1, else float64."""
+def as_table(values: Any, output: Output, tie: int | None) -> NDArray[Any]:
+    """``values`` (a list, an array or a tensor) as a table; ``output`` and ``tie`` as for ``Evaluator``."""
     if isinstance(values, Tensor):
         values = values.detach().cpu()
         values = (values.double() if values.is_floating_point() else values).numpy()
@@ -123,31 +137,31 @@ def given_table(values: Any, output: Output, tie: int | None) -> NDArray[Any]:
         raise UsageError(f"the table has shape {table.shape}; expected one value for each input, (2^n,)")
     if dimension(table) > LARGEST:
         raise UsageError(f"the table is for {dimension(table)} bits; tables of up to {LARGEST} bits are analysed")
-    check_reading(output, tie)
+    check_options(output, tie)
     if table.dtype == np.bool_:
         return np.where(table, np.int8(1), np.int8(-1))
     if not np.isfinite(table).all():
         raise UsageError(f"the table is not finite at {int((~np.isfinite(table)).sum())} of {len(table)} inputs")
-    return signs(table, tie, "the table") if output == "sign" else _checked_values(table, output, "the table")
+    return signs_of(table, tie, "the table") if output == "sign" else _check_values(table, output, "the table")
 
 
-def signs(numbers: NDArray[Any], tie: int | None, name: str) -> NDArray[np.int8]:
-    """-1 or 1 for each number; ``tie`` for 0, which is an error without it."""
+def signs_of(numbers: NDArray[Any], tie: int | None, name: str) -> NDArray[np.int8]:
+    """The sign of each number; ``tie`` is the sign of 0, and without it 0 is an error."""
     zeros = int((numbers == 0).sum())
     if zeros and tie is None:
         raise UsageError(f"{name} is exactly 0 at {zeros} of {len(numbers)} inputs; give tie=-1 or tie=1 for its sign")
     return np.where(numbers == 0, tie or 0, np.sign(numbers)).astype(np.int8)
 
 
-def check_reading(output: str, tie: int | None) -> None:
-    """Raise unless ``output`` and ``tie`` say how numbers are read."""
-    if output not in OUTPUTS:
-        raise UsageError(f"output={output!r} must be one of {', '.join(OUTPUTS)}")
+def check_options(output: str, tie: int | None) -> None:
+    """Raise unless ``output`` is one of ``OUTPUTS`` and ``tie`` is a sign or None."""
+    checks.choice("output", output, OUTPUTS)
     if tie not in (None, -1, 1):
-        raise UsageError(f"tie={tie!r} must be -1 or 1: what the sign of an output of exactly 0 is")
+        raise checks.wrong("tie", tie, "-1 or 1: the sign of an output of exactly 0")
 
 
-def _checked_values(table: NDArray[Any], output: Output, name: str) -> NDArray[Any]:
+def _check_values(table: NDArray[Any], output: Output, name: str) -> NDArray[Any]:
+    """Finite values as a table; raises on truth values 0 and 1, and on values whose squares overflow."""
     if _all_in(table, (-1, 1)):
         return table.astype(np.int8)
     if output == "auto" and _all_in(table, (0, 1)) and table.any():
@@ -165,7 +179,7 @@ def _bits_error(name: str) -> UsageError:
 
 
 def _numbers(answer: Any) -> NDArray[Any]:
-    """What a callable answered, as an array of numbers."""
+    """The answer of a callable as an array of numbers."""
     array = np.asarray(answer)
     if array.dtype.kind not in "biufc":
         raise UsageError(f"f answered with {type(answer).__name__}; expected one number for each input")
@@ -173,21 +187,16 @@ def _numbers(answer: Any) -> NDArray[Any]:
 
 
 def _all_in(table: NDArray[Any], allowed: tuple[int, int]) -> bool:
-    """Whether all values are among two, looked at a piece at a time."""
+    """Whether every value is one of two, compared a piece at a time."""
     pieces = (table[start : start + _CHUNK] for start in range(0, len(table), _CHUNK))
     return all(bool(((piece == allowed[0]) | (piece == allowed[1])).all()) for piece in pieces)
 
 
-SUFFIXES = (".npy", ".txt", ".csv")
-
-_SEEN = 20  # characters of a wrong value that a message repeats
-
-
 def read_table(path: str | Path) -> NDArray[Any]:
-    """The table in a file, by the rules above: (2^n,), int8 for signs and float64 for other numbers.
+    """The table in a file, by the rules of this module: (2^n,), int8 for signs and float64 for other numbers.
 
     Arguments:
-        path: a file that ends in .npy, .txt or .csv.
+        path: of a file that ends in .npy, .txt or .csv.
     """
     path = Path(path)
     values = _read_array(path) if _suffix(path) == ".npy" else _read_words(path)
@@ -198,12 +207,12 @@ def read_table(path: str | Path) -> NDArray[Any]:
 
 
 def write_table(path: str | Path, table: NDArray[Any]) -> None:
-    """Write a table so that ``read_table`` gives the same values back, to the last bit.
+    """Write a table to a file; ``read_table`` gives the same values back, to the last bit.
 
     Signs become one word of 0s and 1s in a .txt file, and -1 and 1, one to a line, in a .csv file.
 
     Arguments:
-        path: a file that ends in .npy, .txt or .csv; replaced if it exists.
+        path: of a file that ends in .npy, .txt or .csv; an existing file is replaced.
         table: (2^n,), finite numbers, or bools (False for -1).
     """
     path = Path(path)
@@ -294,7 +303,7 @@ def _from_bits(bits: str) -> NDArray[np.int8]:
 
 def _number(word: str, line: int, path: Path) -> float:
     try:
-        if "_" in word:  # Python reads 1_000 as a number; a table hardly means it
+        if "_" in word:  # Python reads 1_000 as a number, but in a table it is probably a mistake
             raise ValueError
         value = float(word)
     except ValueError:
@@ -307,4 +316,4 @@ def _number(word: str, line: int, path: Path) -> float:
 
 
 def _shown(word: str) -> str:
-    return repr(word if len(word) <= _SEEN else f"{word[:_SEEN]}...")
+    return repr(word if len(word) <= _SHOWN else f"{word[:_SHOWN]}...")

@@ -1,4 +1,4 @@
-"""``jostle boolean``: everything about a function of bits."""
+"""``jostle boolean``: the analysis of a function of bits."""
 
 import json
 import sys
@@ -36,9 +36,9 @@ METHOD_HELP = (
     "exact: all 2^n inputs, up to 24 bits; sampled: random inputs, with intervals; auto: exact where possible."
 )
 VALUES_HELP = "Analyse the output as real numbers: of a network, not its sign; of a table, 0 and 1 as they are."
-TIE_HELP = "What the sign of an output of exactly 0 is: -1 or 1. By default such an output is an error."
+TIE_HELP = "The sign of an output of exactly 0: -1 or 1. By default such an output is an error."
 RHO_HELP = "Correlations for noise stability, disagreement and Proposition 3.2; give it once for each."
-COEFFICIENTS_HELP = "Also print so many of the largest Fourier coefficients."
+COEFFICIENTS_HELP = "Also print this number of largest Fourier coefficients."
 FIGURE_HELP = "Draw Fourier weight and sensitivity profile to this .svg, .png or .pdf file."
 
 
@@ -57,16 +57,16 @@ def boolean(
     ] = 2000,
     level: Annotated[float, Parameter(group=HOW, help="Coverage of the intervals.")] = 0.95,
     seed: Annotated[
-        int, Parameter(converter=whole, group=HOW, help="Of the random inputs, and of a zoo model's weights.")
+        int, Parameter(converter=whole, group=HOW, help="Seed of the random inputs and of a zoo model's weights.")
     ] = 0,
     values: Annotated[bool, Parameter(group=HOW, negative="", show_default=False, help=VALUES_HELP)] = False,
     tie: Annotated[int | None, Parameter(converter=whole, group=HOW, help=TIE_HELP)] = None,
     rho: Annotated[list[float] | None, Parameter(group=HOW, negative="", help=RHO_HELP)] = None,
-    batch_size: Annotated[int, Parameter(converter=whole, group=HOW, help="Inputs a network answers at once.")] = 4096,
+    batch_size: Annotated[int, Parameter(converter=whole, group=HOW, help="Inputs in one batch of a network.")] = 4096,
     coefficients: Annotated[int, Parameter(converter=whole, group=OUTPUT, help=COEFFICIENTS_HELP)] = 0,
     figure: Annotated[Path | None, Parameter(group=OUTPUT, help=FIGURE_HELP)] = None,
     as_json: Annotated[
-        bool, Parameter(name="--json", negative="", show_default=False, group=OUTPUT, help="Print JSON and no more.")
+        bool, Parameter(name="--json", negative="", show_default=False, group=OUTPUT, help="Print JSON only.")
     ] = False,
 ) -> None:
     """Analyse a function of bits: sensitivity, influences, Fourier spectrum, noise stability.
@@ -87,7 +87,7 @@ def boolean(
     if method == "sampled" or (method == "auto" and (n or 0) > LARGEST):
         for flag, value in (("--figure", figure), ("--coefficients", coefficients)):
             if value:
-                raise UsageError(f"{flag} {value}: only an exact analysis knows the whole Fourier spectrum")
+                raise UsageError(f"{flag} {value}: only an exact analysis has the whole Fourier spectrum")
     try:
         found = analyse(
             f,
@@ -137,11 +137,10 @@ def _check(
 
 def _named(name: str, n: int | None) -> tuple["KnownFunction | None", Any]:
     """A function of the library, or the table of a file."""
-    from jostle.boolean import functions
-    from jostle.boolean import tables as truth_tables
+    from jostle.boolean import functions, read_table
 
     if Path(name).suffix.lower() in _FILES:
-        return None, truth_tables.read_table(Path(name))
+        return None, read_table(Path(name))
     if Path(name).is_file():
         raise UsageError(f"truth table file {name} must end in {', '.join(_FILES)}")
     if n is None:
@@ -190,17 +189,29 @@ def _print(
             numbers["largest_coefficients"] = [{"subset": list(subset), "value": value} for subset, value in largest]
         say(json.dumps({"name": name, **numbers}, indent=1))
         return
-    from jostle.boolean.analysis import exact_lines, formula_line, sampled_lines
+    from jostle.boolean.analysis import exact_lines
+    from jostle.boolean.sampled import sampled_lines
 
     lines = exact_lines(found, rho) if isinstance(found, Analysis) else sampled_lines(found, rho)
     lines += [f"  {'coefficient':<20} {value:+.6g} of {_subset(subset)}" for subset, value in largest]
     if known is not None:
-        lines += formula_line(known)
+        lines += _formula_lines(known)
     say(f"{name}: " + "\n".join(lines))
 
 
+def _formula_lines(known: "KnownFunction") -> list[str]:
+    """The closed-form values of a function of the library, as one line; no line if it has none."""
+    exact = known.exact
+    names = ("total_sensitivity", "max_sensitivity", "degree")
+    parts = [
+        f"{name.replace('_', ' ')} {getattr(exact, name):.6g}" for name in names if getattr(exact, name) is not None
+    ]
+    mean = " (the mean over such functions)" if exact.is_expectation else ""
+    return [f"  {'by formula':<20} {', '.join(parts)}{mean}"] if parts else []
+
+
 def _with_flags(message: str) -> str:
-    """An error of ``analyse`` in the words of the command line."""
+    """An error message of ``analyse`` with flags in place of Python arguments."""
     words = {
         "output='values'": "--values",
         "tie=-1 or tie=1": "--tie -1 or --tie 1",

@@ -160,17 +160,17 @@ def test_the_scale_keeps_the_kernel_near_one():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"tokens": 0}, "tokens is 0; expected a whole number of at least 1"),
-        ({"tokens": 2.0}, "tokens is 2.0; expected a whole number"),
-        ({"dim": True}, "dim is True; expected a whole number"),
-        ({"depth": 2.0}, "depth is 2.0; expected a whole number"),
+        ({"tokens": 0}, "tokens=0 must be a whole number, at least 1"),
+        ({"tokens": 2.0}, "tokens=2.0 must be a whole number"),
+        ({"dim": True}, "dim=True must be a whole number"),
+        ({"depth": 2.0}, "depth=2.0 must be a whole number"),
         ({"depth": 8, "activation": "relu", "weight_variance": 9.0}, "the kernel under- or overflows at depth 8"),
         ({"depth": 30, "activation": "erf"}, "the kernel under- or overflows at depth 30"),
         ({"tokens": 7}, "at most 12 bits"),
         ({"kind": "cnk"}, "unknown kernel kind 'cnk'; did you mean ck"),
         ({"readout": "men"}, "unknown readout 'men'; did you mean mean"),
-        ({"depth": 0}, "depth is 0"),
-        ({"scale": -1.0}, "scale is -1.0"),
+        ({"depth": 0}, "depth=0"),
+        ({"scale": -1.0}, "scale=-1.0"),
         ({"activation": "gelu"}, "unknown activation 'gelu'"),
     ],
 )

@@ -4,7 +4,7 @@ import pytest
 from jostle.base.errors import UsageError
 from jostle.boolean import cube
 from jostle.boolean.kernels import KERNELS, Spectrum, gram_eigenvalues, kernel_spectrum, recursions, spectrum_of
-from jostle.boolean.kernels.named import checked_layers
+from jostle.boolean.kernels.recursions import make_layers
 from tests.boolean.kernels import reference
 
 CASES = [  # name, depth, activation, weight_variance, bias_variance
@@ -50,7 +50,7 @@ def numbers(name, c, *settings):
     """The kernel itself at correlations c, from the recursion on numbers."""
     recursion, which = KERNELS[name]
     depth, activation, w, b = settings
-    layers = checked_layers(depth, activation, w if activation else None, b)
+    layers = make_layers(depth, activation, w if activation else None, b)
     return recursion(np.asarray(c), layers)[which]
 
 
@@ -170,7 +170,7 @@ def test_a_spectrum_behaves_like_its_array():
     assert found[0] == found.eigenvalues[0]
     assert found.share(1) == pytest.approx(64 * found[1] / found.trace)
     assert (found.name, found.n, found.underflows) == ("mlp-ntk", 64, False)
-    with pytest.raises(UsageError, match="degree is 65; expected a whole number from 0 to 64"):
+    with pytest.raises(UsageError, match="degree=65 must be a whole number from 0 to 64"):
         found.share(65)
 
 
@@ -205,7 +205,7 @@ def test_a_finite_series_has_no_remainder_though_its_ends_are_rounded():
 
 
 def test_recursions_on_numbers_take_whole_arrays():
-    layers = checked_layers(2, "erf", None, 0.1)
+    layers = make_layers(2, "erf", None, 0.1)
     together = recursions.mlp(np.linspace(-1, 1, 5), layers)[1]
     alone = [float(recursions.mlp(np.asarray(c), layers)[1]) for c in np.linspace(-1, 1, 5)]
     np.testing.assert_allclose(together, alone, rtol=1e-14)
@@ -215,19 +215,19 @@ def test_recursions_on_numbers_take_whole_arrays():
     ("arguments", "message"),
     [
         ({"name": "mlp-nkt"}, "unknown kernel 'mlp-nkt'; did you mean mlp-ntk"),
-        ({"n": 0}, "n is 0; expected a whole number from 1 to 1000 bits"),
-        ({"n": 5000}, "n is 5000; expected a whole number from 1 to 1000 bits"),
-        ({"n": 10.0}, "n is 10.0; expected a whole number"),
-        ({"n": "8"}, "n is '8'; expected a whole number"),
-        ({"n": True}, "n is True; expected a whole number"),
-        ({"depth": 0}, "depth is 0; expected a whole number of at least 1"),
-        ({"depth": 2.0}, "depth is 2.0; expected a whole number"),
+        ({"n": 0}, "n=0 must be a whole number from 1 to 1000"),
+        ({"n": 5000}, "n=5000 must be a whole number from 1 to 1000"),
+        ({"n": 10.0}, "n=10.0 must be a whole number"),
+        ({"n": "8"}, "n='8' must be a whole number"),
+        ({"n": True}, "n=True must be a whole number"),
+        ({"depth": 0}, "depth=0 must be a whole number, at least 1"),
+        ({"depth": 2.0}, "depth=2.0 must be a whole number"),
         ({"activation": "rellu"}, "unknown activation 'rellu'; did you mean relu"),
-        ({"weight_variance": -1.0}, "weight_variance is -1.0; expected a number above 0"),
-        ({"weight_variance": 0.0}, "weight_variance is 0.0"),
-        ({"weight_variance": "2"}, "weight_variance is '2'; expected a number above 0"),
-        ({"bias_variance": -0.1}, "bias_variance is -0.1; expected 0 or more"),
-        ({"bias_variance": float("nan")}, "bias_variance is nan"),
+        ({"weight_variance": -1.0}, "weight_variance=-1.0 must be a finite number above 0"),
+        ({"weight_variance": 0.0}, "weight_variance=0.0"),
+        ({"weight_variance": "2"}, "weight_variance='2' must be a finite number above 0"),
+        ({"bias_variance": -0.1}, "bias_variance=-0.1 must be a finite number, at least 0"),
+        ({"bias_variance": float("nan")}, "bias_variance=nan"),
         ({"name": "linear-attention-ck", "bias_variance": 0.5}, "name an activation"),
         (
             {"name": "linear-attention-ck", "n": 8, "depth": 8, "activation": "relu", "weight_variance": 4.0},
@@ -248,9 +248,9 @@ def test_whole_numbers_of_numpy_are_whole_numbers():
     plain = kernel_spectrum("mlp-ntk", 8, 2)
     np.testing.assert_array_equal(kernel_spectrum("mlp-ntk", np.int64(8), np.uint8(2)), plain)
     assert len(spectrum_of([1, 1], np.int32(2))) == 3
-    with pytest.raises(UsageError, match=r"n is 2\.5; expected a whole number"):
+    with pytest.raises(UsageError, match=r"n=2\.5 must be a whole number"):
         spectrum_of([1, 1], 2.5)
-    with pytest.raises(UsageError, match=r"ends\[0\] is 0\.0; expected a number above 0"):
+    with pytest.raises(UsageError, match=r"ends\[0\]=0\.0 must be a finite number above 0"):
         spectrum_of([1, 1], 2, ends=(0.0, 0.0))
 
 

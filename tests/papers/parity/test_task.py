@@ -54,7 +54,7 @@ def test_spread_coordinates_are_distinct_and_inside(num_bits, degree):
         (lambda: SparseParity(0), "num_bits=.* must be a whole number"),
         (lambda: SparseParity(4, (0, 4)), "coordinate"),
         (lambda: SparseParity(4, (1, 1)), "coordinate"),
-        (lambda: SparseParity(4, ()), "empty"),
+        (lambda: SparseParity(4, ()), "at least one bit"),
         (lambda: SparseParity.spread(3, 4), "degree=4 must be at most num_bits=3"),
         (lambda: SparseParity().sample(0, seed=0), "count=.* must be a whole number"),
     ],

@@ -1,8 +1,8 @@
-"""Boolean functions with known answers: by name, on points, as a table, and their exact values from formulas.
+"""Boolean functions with closed-form sensitivities, influences and weights, for tests, examples and training targets.
 
-Here: functions whose sensitivities, influences and weights can be written down, for tests, examples and as targets of
-training. Not here: enumeration (``jostle.boolean.pointwise``, ``jostle.boolean.fourier``). To add one, imitate
-``blocks.py``: a function of n and its options with ``register`` on it, and its name in the list below.
+``create`` makes one by name; calling it gives its values at points, ``table`` all values, ``exact`` the closed forms.
+Not here: the same quantities by enumeration (``jostle.boolean.pointwise``, ``jostle.boolean.fourier``). To add a
+function, imitate ``blocks.py``: a function of n and its options with the decorator ``register``, imported below.
 """
 
 import inspect
@@ -88,7 +88,7 @@ def create(name: str, n: int, **options: Any) -> KnownFunction:
             raise unknown_name(f"{base} option", option, known)
     twice = sorted(set(named) & set(options))
     if twice:
-        raise UsageError(f"the option {twice[0]} of {base} is given twice: in {name!r} and as an argument")
+        raise UsageError(f"option {twice[0]} of {base} is given twice: in {name!r} and as an argument")
     try:
         bound = inspect.signature(make).bind(n, *positional, **named, **options)
     except TypeError as error:

@@ -1,6 +1,6 @@
-"""Functions put together from blocks of bits: the multiplexer, tribes and a bent function.
+"""Functions made of blocks of bits: the multiplexer, tribes and a bent function.
 
-Closed forms are derived in the docstrings. Source of the functions: O'Donnell, "Analysis of Boolean Functions" (2014).
+The docstrings derive the closed forms. Source of the functions: O'Donnell, "Analysis of Boolean Functions" (2014).
 """
 
 import math
@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from jostle.base.errors import UsageError
-from jostle.boolean.functions.known import Exact, KnownFunction, exact_of_signs, register, whole
+from jostle.base.checks import whole, wrong
+from jostle.boolean.functions.known import Exact, KnownFunction, exact_of_signs, register
 
 
 @register("multiplexer")
@@ -24,12 +24,12 @@ def multiplexer(n: int) -> KnownFunction:
     >>> multiplexer(6).exact.total_sensitivity, multiplexer(6).exact.sensitivity_profile
     (2.0, (0, 16, 32, 16, 0, 0, 0))
     """
-    n = whole(n, "n", "multiplexer")
+    n = whole("n of multiplexer", n, least=1)
     sizes = [a + 2**a for a in range(1, max(6, n.bit_length() + 1))]
     if n not in sizes:
         above = next(place for place, size in enumerate(sizes) if size > n)
         near = " or ".join(map(str, sizes[max(above - 1, 0) : above + 1]))
-        raise UsageError(f"n={n} of multiplexer must be a + 2^a (3, 6, 11, 20, 37, ...); try {near}")
+        raise wrong("n of multiplexer", n, "a + 2^a (3, 6, 11, 20, 37, ...)", f"; try {near}")
     address = sizes.index(n) + 1
     powers = 2 ** np.arange(address - 1, -1, -1)
 
@@ -52,26 +52,26 @@ def _multiplexer_exact(n: int, address: int) -> Exact:
 def tribes(n: int, width: int | None = None) -> KnownFunction:
     """The OR of m = n / width ANDs of ``width`` neighbouring bits each (Ben-Or and Linial 1985).
 
-    With w the width and p = 2^-w: Pr[f = -1] = (1-p)^m and Inf_i = 2^-(w-1) (1-p)^(m-1). Points with one full tribe
-    have sensitivity w, with more 0; a point without has as many as tribes lack one bit, C(m, j) w^j (2^w-1-w)^(m-j)
-    points with j of them. f = 1 - 2 product of (1 - AND), hence W_k, k > 0, is 4 times the coefficient of z^k in
-    ((1-p)^2 + p^2 ((1+z)^w - 1))^m.
+    With w the width and p = 2^-w: Pr[f = -1] = (1-p)^m and Inf_i = 2^-(w-1) (1-p)^(m-1). A point with exactly one full
+    tribe has sensitivity w, a point with several has 0. A point without a full tribe has sensitivity j, the number of
+    tribes that lack one bit; there are C(m, j) w^j (2^w-1-w)^(m-j) such points. f = 1 - 2 product of (1 - AND), hence
+    W_k, k > 0, is 4 times the coefficient of z^k in ((1-p)^2 + p^2 ((1+z)^w - 1))^m.
 
     Arguments:
         n: number of bits.
-        width: a divisor of n; if left out, the one that makes f most nearly balanced.
+        width: a divisor of n; by default the one for which Pr[f = 1] is closest to 1/2.
 
     >>> tribes(4, width=2).exact.sensitivity_profile
     (2, 4, 10, 0, 0)
     """
-    n = whole(n, "n", "tribes")
+    n = whole("n of tribes", n, least=1)
     small = [w for w in range(1, math.isqrt(n) + 1) if n % w == 0]
     divisors = sorted({*small, *(n // w for w in small)})
     if width is None:
         width = min(divisors, key=lambda w: abs(1 - 2 * (1 - 2.0**-w) ** (n // w)))
-    width = whole(width, "width", "tribes", 1, n)
+    width = whole("width of tribes", width, least=1, most=n)
     if width not in divisors:
-        raise UsageError(f"width={width} of tribes must divide n={n}; possible: {', '.join(map(str, divisors))}")
+        raise wrong("width of tribes", width, f"a divisor of n={n}", f"; possible: {', '.join(map(str, divisors))}")
     count = n // width
     return KnownFunction(
         "tribes",
@@ -121,9 +121,9 @@ def bent(n: int) -> KnownFunction:
     >>> bent(2).table().tolist(), bent(100).exact.total_sensitivity
     ([1, 1, 1, -1], 50.0)
     """
-    n = whole(n, "n", "bent")
+    n = whole("n of bent", n, least=1)
     if n % 2:
-        raise UsageError(f"n={n} of bent must be even: the bits form two halves; try {n - 1 or 2} or {n + 1}")
+        raise wrong("n of bent", n, "even: the bits form two halves", f"; try {n - 1 or 2} or {n + 1}")
     half = n // 2
     return KnownFunction(
         "bent",

@@ -17,28 +17,29 @@ from typing import Any
 
 import numpy as np
 
+from jostle.base.checks import whole, wrong
 from jostle.base.errors import UsageError
-from jostle.boolean.functions.known import Exact, KnownFunction, exact_of_signs, listed, register, sign, whole
+from jostle.boolean.functions.known import Exact, KnownFunction, as_list, exact_of_signs, register, sign
 
 Rule = tuple[int, int, int]  # coordinate, value that fires the rule, output
 
 
 @register("decision-list")
 def decision_list(n: int, rules: Any = None, default: int = -1) -> KnownFunction:
-    """The output of the first rule whose condition holds, or the default.
+    """The output of the first rule whose condition holds; the default if there is none.
 
     Arguments:
         n: number of bits.
         rules: triples (coordinate, value, output): if the bit at ``coordinate`` (from 0) is ``value``, the answer is
-            ``output``. A flat list of the same numbers is read as triples. If left out: is the first bit that is +1
-            at an even place (from 0)? The rules are then (i, 1, 1), (i, 1, -1) in turn.
+            ``output``. A flat list of the same numbers is read as triples. By default the rules
+            (0, 1, 1), (1, 1, -1), (2, 1, 1), ...: f is 1 if the first bit that is +1 has an even coordinate.
         default: the answer if no rule fires.
 
     >>> decision_list(3, rules=[(0, 1, 1), (1, -1, -1)], default=1).exact.influences.tolist()
     [0.5, 0.5, 0.0]
     """
-    n = whole(n, "n", "decision-list")
-    default = sign(default, "default", "decision-list")
+    n = whole("n of decision-list", n, least=1)
+    default = sign("default of decision-list", default)
     checked = [(i, 1, (-1) ** i) for i in range(n)] if rules is None else _triples(rules, n)
 
     def evaluate(points: Any) -> Any:
@@ -48,12 +49,14 @@ def decision_list(n: int, rules: Any = None, default: int = -1) -> KnownFunction
         return answers
 
     options = {"rules": [list(rule) for rule in checked], "default": default}
-    return KnownFunction("decision-list", n, options, True, evaluate, lambda: _exact(n, *_reduced(checked, default)))
+    return KnownFunction(
+        "decision-list", n, options, True, evaluate, lambda: _exact(n, *_remove_repeats(checked, default))
+    )
 
 
 def _triples(rules: Any, n: int) -> list[Rule]:
-    """The rules as triples, checked."""
-    given = listed(rules, "rules", "decision-list")
+    """The rules as a list of triples; raises on anything else."""
+    given = as_list("rules of decision-list", rules)
     if given and all(isinstance(item, int) for item in given):
         if len(given) % 3:
             raise UsageError(
@@ -62,21 +65,21 @@ def _triples(rules: Any, n: int) -> list[Rule]:
         given = [given[start : start + 3] for start in range(0, len(given), 3)]
     found = []
     for position, rule in enumerate(given):
-        name = f"rules[{position}]"
-        parts = listed(rule, name, "decision-list")
+        name = f"rules[{position}] of decision-list"
+        parts = as_list(name, rule)
         if len(parts) != 3:
-            raise UsageError(f"{name}={rule!r} of decision-list must be a triple (coordinate, value, output)")
-        coordinate = whole(parts[0], f"coordinate of {name}", "decision-list", 0, n - 1)
-        value = sign(parts[1], f"value of {name}", "decision-list")
-        found.append((coordinate, value, sign(parts[2], f"output of {name}", "decision-list")))
+            raise wrong(name, rule, "a triple (coordinate, value, output)")
+        coordinate = whole(f"coordinate of {name}", parts[0], least=0, most=n - 1)
+        value = sign(f"value of {name}", parts[1])
+        found.append((coordinate, value, sign(f"output of {name}", parts[2])))
     return found
 
 
-def _reduced(rules: list[Rule], default: int) -> tuple[list[Rule], int]:
-    """The same function with every coordinate asked once.
+def _remove_repeats(rules: list[Rule], default: int) -> tuple[list[Rule], int]:
+    """The same function with at most one rule for each coordinate.
 
-    A rule that repeats an earlier condition never fires; one that asks for the opposite value always fires, which
-    makes it the default.
+    A rule that repeats an earlier condition never fires. A rule with the opposite condition always fires when it is
+    reached, so its output becomes the default.
     """
     kept: dict[int, Rule] = {}
     for rule in rules:
@@ -103,17 +106,18 @@ def _exact(n: int, rules: list[Rule], default: int) -> Exact:
         changed = int(fired * differs)
         profile[opposed] += fired - changed
         profile[opposed + 1] += changed
-        weights = _longer(weights, mean, output)
+        weights = _prepend_rule(weights, mean, output)
         mean = (output + mean) / 2
     return exact_of_signs(n, mean, influences, profile, weights)
 
 
 def _opposed(outputs: list[int], output: int) -> int:
+    """How many of ``outputs`` differ from ``output``."""
     return sum(1 for other in outputs if other != output)
 
 
-def _longer(weights: list[Fraction], mean: Fraction, output: int) -> list[Fraction]:
-    """The weights of the list with one rule put in front."""
+def _prepend_rule(weights: list[Fraction], mean: Fraction, output: int) -> list[Fraction]:
+    """The weights after one more rule in front of the list."""
     rest = [Fraction(0), *weights[1:], Fraction(0)]
     found = [(here + below) / 4 for here, below in zip(rest, [Fraction(0), *rest], strict=False)]
     found[0] += (output + mean) ** 2 / 4

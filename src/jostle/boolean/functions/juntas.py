@@ -1,7 +1,7 @@
-"""Functions that look at some of the bits only: sparse parities, dictators and juntas.
+"""Functions of k out of n bits: sparse parities, dictators and juntas.
 
 Their exact values are those of the inner function of k bits: the other n - k bits have influence 0, every count of
-points is multiplied by 2^(n-k), and the weights and extremes stay. Source: O'Donnell (2014).
+points is multiplied by 2^(n-k), and the weights and extremes are the same. Source: O'Donnell (2014).
 """
 
 from dataclasses import replace
@@ -9,19 +9,19 @@ from typing import Any
 
 import numpy as np
 
+from jostle.base.checks import whole, wrong
 from jostle.base.errors import UsageError
 from jostle.base.randomness import Stream
 from jostle.boolean import cube, fourier, pointwise
 from jostle.boolean.functions.known import (
     Exact,
     KnownFunction,
-    distinct_coordinates,
+    as_list,
+    coordinates_of,
+    exact_of_junta,
     exact_of_signs,
-    lifted,
-    listed,
     register,
-    signs,
-    whole,
+    sign,
 )
 from jostle.boolean.functions.symmetric import parity
 
@@ -40,17 +40,17 @@ def sparse_parity(n: int, k: int | None = None, coordinates: Any = None) -> Know
     >>> sparse_parity(10, k=3).exact.total_sensitivity
     3.0
     """
-    n = whole(n, "n", "sparse-parity")
+    n = whole("n of sparse-parity", n, least=1)
     if (k is None) == (coordinates is None):
         raise UsageError("sparse-parity needs either k=3 (the first three bits) or coordinates=[0, 4, 5], not both")
     if coordinates is None:
-        options: dict[str, Any] = {"k": whole(k, "k", "sparse-parity", 1, n)}
+        options: dict[str, Any] = {"k": whole("k of sparse-parity", k, least=1, most=n)}
         chosen = list(range(options["k"]))
     else:
-        chosen = distinct_coordinates(coordinates, n, "sparse-parity")
+        chosen = coordinates_of("sparse-parity", coordinates, n)
         options = {"coordinates": chosen}
     if not chosen:
-        raise UsageError("coordinates=[] of sparse-parity is empty; use constant for the empty product")
+        raise wrong("coordinates of sparse-parity", chosen, "a list of at least one bit", "; use constant for none")
     return _product("sparse-parity", n, options, chosen)
 
 
@@ -61,8 +61,8 @@ def dictator(n: int, coordinate: int = 0) -> KnownFunction:
     >>> dictator(3, coordinate=2).exact.influences.tolist()
     [0.0, 0.0, 1.0]
     """
-    n = whole(n, "n", "dictator")
-    coordinate = whole(coordinate, "coordinate", "dictator", 0, n - 1)
+    n = whole("n of dictator", n, least=1)
+    coordinate = whole("coordinate of dictator", coordinate, least=0, most=n - 1)
     return _product("dictator", n, {"coordinate": coordinate}, [coordinate])
 
 
@@ -73,7 +73,7 @@ def first(n: int) -> KnownFunction:
     >>> first(3).table().tolist()
     [-1, -1, -1, -1, 1, 1, 1, 1]
     """
-    return replace(dictator(whole(n, "n", "first")), name="first", options={})
+    return replace(dictator(whole("n of first", n, least=1)), name="first", options={})
 
 
 @register("junta")
@@ -82,18 +82,18 @@ def junta(n: int, k: int | None = None, table: Any = None, coordinates: Any = No
 
     Arguments:
         n: number of bits.
-        k: how many bits matter, at most 16; taken from ``table`` or ``coordinates`` if they are given, else 3 or n.
-        table: 2^k values of -1 and 1, in table order of the chosen bits; drawn uniformly if left out.
-        coordinates: which bits, counted from 0, in the order in which the table reads them; the first k if left out.
+        k: how many bits matter, at most 16; by default as many as ``table`` or ``coordinates`` has, else min(3, n).
+        table: 2^k values of -1 and 1, in table order of the chosen bits; by default uniformly random.
+        coordinates: which bits, counted from 0, in the order of the table; by default the first k.
         seed: of the random table.
 
     >>> junta(100, table=[-1, -1, -1, 1], coordinates=[7, 50]).exact.total_sensitivity  # AND of two bits
     1.0
     """
-    n = whole(n, "n", "junta")
-    seed = whole(seed, "seed", "junta", 0)
-    chosen = None if coordinates is None else distinct_coordinates(coordinates, n, "junta")
-    given = None if table is None else signs(listed(table, "table", "junta"), "table", "junta")
+    n = whole("n of junta", n, least=1)
+    seed = whole("seed of junta", seed, least=0)
+    chosen = None if coordinates is None else coordinates_of("junta", coordinates, n)
+    given = None if table is None else _signs_of(table)
     size = _inner_size(n, k, given, chosen)
     if chosen is None:
         chosen = list(range(size))
@@ -106,20 +106,25 @@ def junta(n: int, k: int | None = None, table: Any = None, coordinates: Any = No
         options,
         True,
         lambda points: inner[(points[:, chosen] == 1) @ powers],
-        lambda: lifted(_exact_of_table(inner), chosen, n),
+        lambda: exact_of_junta(_exact_of_table(inner), chosen, n),
     )
 
 
 def _inner_size(n: int, k: int | None, table: list[int] | None, chosen: list[int] | None) -> int:
-    """k, checked against everything that says how large it is."""
-    stated = {"k": k if k is None else whole(k, "k", "junta", 1, min(n, LARGEST_INNER))}
+    """k; raises if ``k``, ``table`` and ``coordinates`` imply different values."""
+    stated = {"k": k if k is None else whole("k of junta", k, least=1, most=min(n, LARGEST_INNER))}
     stated["coordinates"] = None if chosen is None else len(chosen)
     stated["table"] = None if table is None else cube.dimension(np.array(table), "table of junta")
     sizes = {name: size for name, size in stated.items() if size is not None}
     if len(set(sizes.values())) > 1:
-        said = ", ".join(f"{name}: {size}" for name, size in sizes.items())
-        raise UsageError(f"the arguments of junta disagree on the number of bits that matter ({said})")
-    return whole(next(iter(sizes.values()), min(3, n)), "k", "junta", 1, min(n, LARGEST_INNER))
+        implied = ", ".join(f"{name}: {size}" for name, size in sizes.items())
+        raise UsageError(f"the arguments of junta disagree on the number of bits that matter ({implied})")
+    return whole("k of junta", next(iter(sizes.values()), min(3, n)), least=1, most=min(n, LARGEST_INNER))
+
+
+def _signs_of(table: Any) -> list[int]:
+    values = as_list("table of junta", table)
+    return [sign(f"table[{position}] of junta", value) for position, value in enumerate(values)]
 
 
 def _random_table(k: int, seed: int) -> Any:
@@ -129,7 +134,7 @@ def _random_table(k: int, seed: int) -> Any:
 
 
 def _exact_of_table(table: Any) -> Exact:
-    """The exact values of a small table: sums of whole numbers over powers of two, so floats hold them exactly."""
+    """``Exact`` of a small table by enumeration: whole numbers over powers of two, which floats hold exactly."""
     k = cube.dimension(table)
     profile = np.bincount(pointwise.sensitivities(table), minlength=k + 1)
     weights = fourier.weight_by_degree(table)
@@ -144,5 +149,5 @@ def _product(name: str, n: int, options: dict[str, Any], chosen: list[int]) -> K
         options,
         True,
         lambda points: points[:, chosen].prod(axis=1, dtype=np.int8),
-        lambda: lifted(parity(len(chosen)).exact, chosen, n),
+        lambda: exact_of_junta(parity(len(chosen)).exact, chosen, n),
     )

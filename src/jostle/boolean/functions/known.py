@@ -1,12 +1,10 @@
-"""A Boolean function together with what is known about it in closed form.
+"""``KnownFunction``: a Boolean function together with its closed-form values, ``Exact``.
 
-Here: ``KnownFunction``, ``Exact`` and the registry. Not here: the functions themselves (one file for each family) and
-the same quantities by enumeration (``jostle.boolean.pointwise``, ``jostle.boolean.fourier``).
-
-What the functions check about their arguments: whole numbers, coordinates, lists and signs.
+Also here: the registry of functions, how ``Exact`` is put together, and the checks of arguments that only Boolean
+functions have (lists, coordinates, signs). Not here: the functions themselves (one file for each family) and the same
+quantities by enumeration (``jostle.boolean.pointwise``, ``jostle.boolean.fourier``).
 """
 
-import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -16,21 +14,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from jostle.base import checks
 from jostle.base.errors import UsageError
 from jostle.base.registry import Registry
 from jostle.boolean import cube
 
 Floats = NDArray[np.float64]
 
-_ROWS = 1 << 16  # points evaluated at once when a table is filled
+_ROWS = 1 << 16  # points of a table evaluated at once
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Exact:
-    """Closed-form values of one function of n bits; None where no closed form is known (or it would take too long).
+    """Closed-form values of one function of n bits; None where no closed form is known or computing it takes too long.
 
     Every value comes from a formula in whole numbers and fractions, rounded to a float once at the end. With
-    ``is_expectation`` they are means over a random choice of the function and no single function has to meet them.
+    ``is_expectation`` the values are means over a random choice of the function, and a single function may differ.
     Source of the definitions: O'Donnell, "Analysis of Boolean Functions" (2014), chapters 1 and 2.
 
     Arguments:
@@ -66,7 +65,7 @@ class Exact:
 
 @dataclass(frozen=True)
 class KnownFunction:
-    """A function of n bits with known answers: call it on points, tabulate it, or look up its exact values.
+    """A function of n bits with known values: call it on points, make its table, or read its exact values.
 
     >>> from jostle.boolean.functions import majority
     >>> majority(3)(np.array([[-1, 1, 1], [-1, -1, 1]])).tolist()
@@ -90,17 +89,17 @@ class KnownFunction:
 
     @cached_property
     def exact(self) -> Exact:
-        """The closed-form values, worked out when first asked for."""
+        """The closed-form values, computed at the first use."""
         return self._derive()
 
     def __call__(self, points: Any) -> Any:
         """f at each row of ``points``: (N, n) of -1 and 1 -> (N,), int8 for signs and float64 for real values.
 
-        A tensor gives a tensor on the same device, anything else a numpy array.
+        A tensor gives a tensor on the same device; any other input gives a numpy array.
         """
         if hasattr(points, "detach"):
             found = self(points.detach().cpu().numpy())
-            import torch  # whoever has a tensor has paid for this import already
+            import torch  # a caller with a tensor has imported torch already
 
             return torch.from_numpy(found).to(points.device)
         array = np.asarray(points)
@@ -140,22 +139,22 @@ def exact_of_signs(
     profile: Sequence[int] | None,
     weights: Sequence[Fraction | int] | None,
 ) -> Exact:
-    """The exact values of a function into {-1, 1} from those that determine the others."""
+    """``Exact`` of a function into {-1, 1}, from the values that determine all others."""
     seen = [s for s, count in enumerate(profile) if count] if profile is not None else None
     return Exact(
         mean=float(mean),
         total_sensitivity=float(sum(influences)),
         max_sensitivity=seen[-1] if seen else None,
         min_sensitivity=seen[0] if seen else None,
-        degree=highest(weights) if weights is not None else None,
+        degree=degree_of(weights) if weights is not None else None,
         influences=floats(influences),
-        sensitivity_profile=padded(profile, n) if profile is not None else None,
-        weight_by_degree=floats(padded(weights, n)) if weights is not None else None,
+        sensitivity_profile=pad(profile, n) if profile is not None else None,
+        weight_by_degree=floats(pad(weights, n)) if weights is not None else None,
     )
 
 
-def lifted(inner: Exact, coordinates: Sequence[int], n: int) -> Exact:
-    """The exact values of x -> f(x at these coordinates) for n bits, from those of f: other bits do not matter."""
+def exact_of_junta(inner: Exact, coordinates: Sequence[int], n: int) -> Exact:
+    """``Exact`` of x -> f(x at these coordinates) for n bits, from ``inner``, that of f."""
     influences = np.zeros(n)
     if inner.influences is not None:
         influences[list(coordinates)] = inner.influences
@@ -168,67 +167,52 @@ def lifted(inner: Exact, coordinates: Sequence[int], n: int) -> Exact:
         min_sensitivity=inner.min_sensitivity,
         degree=inner.degree,
         influences=floats(influences) if inner.influences is not None else None,
-        sensitivity_profile=padded([count * copies for count in profile], n) if profile is not None else None,
-        weight_by_degree=floats(padded(list(weights), n)) if weights is not None else None,
+        sensitivity_profile=pad([count * copies for count in profile], n) if profile is not None else None,
+        weight_by_degree=floats(pad(list(weights), n)) if weights is not None else None,
     )
 
 
-def highest(weights: Sequence[Any]) -> int:
-    """The largest k whose weight is not 0; 0 if there is none."""
+def degree_of(weights: Sequence[Any]) -> int:
+    """The largest k whose weight is not 0; 0 if all weights are 0."""
     return max((k for k, weight in enumerate(weights) if weight), default=0)
 
 
-def padded(values: Sequence[Any], n: int) -> tuple[Any, ...]:
-    """The values with zeros behind them, n + 1 in all."""
+def pad(values: Sequence[Any], n: int) -> tuple[Any, ...]:
+    """The values, followed by zeros up to n + 1 entries."""
     return (*values, *[0] * (n + 1 - len(values)))
 
 
 def floats(values: Iterable[Any]) -> Floats:
-    """Numbers or fractions, each rounded once; read-only, since everyone who asks is handed the same array."""
+    """Numbers or fractions as floats, each rounded once; read-only, because all callers share the array."""
     array = np.array([float(value) for value in values])
     array.flags.writeable = False
     return array
 
 
-def whole(value: Any, name: str, function: str, least: int = 1, most: int | None = None) -> int:
-    """``value`` as an int from ``least`` to ``most``."""
-    expected = f"a whole number of at least {least}" if most is None else f"a whole number from {least} to {most}"
-    try:
-        if isinstance(value, bool):
-            raise TypeError
-        number = operator.index(value)
-    except TypeError:
-        shown = repr(value) if isinstance(value, str | float | bool) else f"a {type(value).__name__}"
-        raise UsageError(f"{name}={shown} of {function} must be {expected}") from None
-    if number < least or (most is not None and number > most):
-        raise UsageError(f"{name}={number} of {function} must be {expected}")
-    return number
+def as_list(name: str, value: Any) -> list[Any]:
+    """``value`` as a list of Python numbers. One number becomes a list of one: a spec ``coordinates=3`` gives a number.
 
-
-def listed(value: Any, name: str, function: str) -> list[Any]:
-    """``value`` as a list; one number alone is a list of one, as text such as ``coordinates=3`` gives it."""
+    >>> as_list("coordinates of junta", 3), as_list("weights of threshold", np.array([0.5, 1.0]))
+    ([3], [0.5, 1.0])
+    """
     if isinstance(value, Iterable) and not isinstance(value, str | bytes):
         return [item.item() if hasattr(item, "item") else item for item in value]
     if isinstance(value, int | float) and not isinstance(value, bool):
         return [value]
-    raise UsageError(f"{name}={value!r} of {function} must be a list of numbers, for example [1, 0, 2]")
+    raise checks.wrong(name, value, "a list of numbers, for example [1, 0, 2]")
 
 
-def distinct_coordinates(value: Any, n: int, function: str) -> list[int]:
-    """``value`` as a list of different coordinates, counted from 0."""
-    found = [whole(item, "coordinate", function, 0, n - 1) for item in listed(value, "coordinates", function)]
+def coordinates_of(function: str, value: Any, n: int) -> list[int]:
+    """``value`` as a list of different coordinates from 0 to n - 1."""
+    name = f"coordinates of {function}"
+    found = [checks.whole(f"coordinate of {function}", item, least=0, most=n - 1) for item in as_list(name, value)]
     if len(set(found)) < len(found):
-        raise UsageError(f"coordinates={found} of {function} must be different from each other")
+        raise checks.wrong(name, found, "different from each other")
     return found
 
 
-def sign(value: Any, name: str, function: str) -> int:
+def sign(name: str, value: Any) -> int:
     """``value`` as -1 or 1."""
     if isinstance(value, bool) or value not in (-1, 1):
-        raise UsageError(f"{name}={value!r} of {function} must be -1 or 1")
+        raise checks.wrong(name, value, "-1 or 1")
     return int(value)
-
-
-def signs(values: Sequence[Any], name: str, function: str) -> list[int]:
-    """``values`` as a list of -1 and 1."""
-    return [sign(value, f"{name}[{position}]", function) for position, value in enumerate(values)]

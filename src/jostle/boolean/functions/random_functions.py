@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from jostle.base.checks import whole
 from jostle.base.randomness import Stream
-from jostle.boolean.functions.known import Exact, KnownFunction, floats, register, whole
+from jostle.boolean.functions.known import Exact, KnownFunction, floats, register
 
 LARGEST = 96  # bits of an address in a stream: three words of 32
 _WORD = 32
@@ -15,7 +16,7 @@ _WORD = 32
 
 @register("random")
 def random(n: int, seed: int = 0) -> KnownFunction:
-    """A fair coin for every point, thrown by a counter-based generator: no table is kept, whatever n is.
+    """A fair coin for every point, from a counter-based generator: no table is stored, for any n.
 
     ``exact`` holds means over the choice of the function (``is_expectation``): total sensitivity n / 2, with standard
     deviation sqrt(n / 2^(n+1)) between functions; C(n, s) points of sensitivity s; W_k = C(n, k) / 2^n.
@@ -27,8 +28,8 @@ def random(n: int, seed: int = 0) -> KnownFunction:
     >>> random(10).exact.total_sensitivity, random(2, seed=1).table().tolist()
     (5.0, [1, -1, 1, -1])
     """
-    n = whole(n, "n", "random", 1, LARGEST)
-    seed = whole(seed, "seed", "random", 0)
+    n = whole("n of random", n, least=1, most=LARGEST)
+    seed = whole("seed of random", seed, least=0)
     stream = Stream(seed, f"random Boolean function of {n} bits")
 
     def evaluate(points: Any) -> Any:

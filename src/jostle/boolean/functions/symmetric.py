@@ -1,13 +1,13 @@
 """Functions of the number of bits that are +1: parity, majority, AND, OR, the mean and their relatives.
 
-Write v_j for the value at points with j bits +1. Everything is counted level by level:
+Write v_j for the value at points with j bits +1. All quantities are sums over the levels j:
 
     Inf_i = 2^-(n-1) sum over j < n of C(n-1, j) d_j,     d_j = (v_j - v_(j+1))^2 / 4,
     s(x)  = j d_(j-1) + (n - j) d_j  at the C(n, j) points of level j,
     fhat(U) = 2^-n sum over j of v_j K_kj  for every U of size k,  W_k = C(n, k) fhat(U)^2,
 
 where K_kj, the sum of chi_U(x) over level j, is the coefficient of z^j in (1 + z)^(n-k) (z - 1)^k (Krawtchouk).
-Source: O'Donnell, "Analysis of Boolean Functions" (2014); the sums are worked out here.
+Source: O'Donnell, "Analysis of Boolean Functions" (2014); the sums are our own derivation.
 """
 
 import itertools
@@ -18,17 +18,17 @@ from typing import Any
 
 import numpy as np
 
+from jostle.base.checks import number, whole
 from jostle.base.errors import UsageError
 from jostle.boolean.functions.known import (
     Exact,
     KnownFunction,
+    as_list,
+    degree_of,
     exact_of_signs,
     floats,
-    highest,
-    listed,
     register,
     sign,
-    whole,
 )
 
 LARGEST_SPECTRUM = 1000  # the weights take n^2 steps with numbers of n bits: seconds at this n
@@ -45,19 +45,19 @@ def symmetric(n: int, values: Any) -> KnownFunction:
     >>> symmetric(2, [-1, 1, -1]).exact.sensitivity_profile  # every neighbour differs
     (0, 0, 4)
     """
-    n = whole(n, "n", "symmetric")
-    levels = listed(values, "values", "symmetric")
+    n = whole("n of symmetric", n, least=1)
+    levels = as_list("values of symmetric", values)
     if len(levels) != n + 1:
         raise UsageError(f"values of symmetric has {len(levels)} numbers; expected n + 1 = {n + 1}, one for each count")
-    for value in levels:
-        if isinstance(value, bool) or not isinstance(value, int | float | Fraction) or not math.isfinite(value):
-            raise UsageError(f"values of symmetric has {value!r}; expected finite numbers")
+    for j, value in enumerate(levels):
+        if not isinstance(value, Fraction):
+            number(f"values[{j}] of symmetric", value)
     return _by_level("symmetric", n, {"values": levels}, levels)
 
 
 @register("parity")
 def parity(n: int) -> KnownFunction:
-    """The product of all bits, chi of the full set: total sensitivity n, the largest there is.
+    """The product of all bits, chi of the full set. Total sensitivity n, the largest possible.
 
     Differs: paper 2 (2402.09963) counts ones modulo 2, which is the negative of this for even n. Every sensitivity
     and every weight is the same.
@@ -65,7 +65,7 @@ def parity(n: int) -> KnownFunction:
     >>> parity(100).exact.total_sensitivity
     100.0
     """
-    n = whole(n, "n", "parity")
+    n = whole("n of parity", n, least=1)
     return _by_level("parity", n, {}, [(-1) ** (n - j) for j in range(n + 1)])
 
 
@@ -78,7 +78,7 @@ def majority(n: int) -> KnownFunction:
     >>> majority(4).exact.total_sensitivity, majority(4).exact.sensitivity_profile
     (1.5, (6, 0, 6, 4, 0))
     """
-    n = whole(n, "n", "majority")
+    n = whole("n of majority", n, least=1)
     return _by_level("majority", n, {}, [1 if 2 * j > n else -1 for j in range(n + 1)])
 
 
@@ -89,7 +89,7 @@ def and_(n: int) -> KnownFunction:
     >>> and_(3).exact.total_sensitivity
     0.75
     """
-    n = whole(n, "n", "and")
+    n = whole("n of and", n, least=1)
     return _by_level("and", n, {}, [-1] * n + [1])
 
 
@@ -100,7 +100,7 @@ def or_(n: int) -> KnownFunction:
     >>> or_(3).exact.mean
     0.75
     """
-    n = whole(n, "n", "or")
+    n = whole("n of or", n, least=1)
     return _by_level("or", n, {}, [-1] + [1] * n)
 
 
@@ -111,19 +111,19 @@ def mean(n: int) -> KnownFunction:
     >>> mean(4)(np.array([[1, 1, 1, -1]])).tolist(), mean(4).exact.total_sensitivity
     ([0.5], 0.25)
     """
-    n = whole(n, "n", "mean")
-    # For n = 1 this is the bit itself; it stays real-valued, so that the kind does not depend on n.
+    n = whole("n of mean", n, least=1)
+    # For n = 1 this is the bit itself. It counts as real-valued for every n, so that its type does not depend on n.
     return _by_level("mean", n, {}, [Fraction(2 * j - n, n) for j in range(n + 1)], is_boolean=False)
 
 
 @register("not-all-equal")
 def not_all_equal(n: int) -> KnownFunction:
-    """1 unless all bits are the same; for n = 3 its noise stability is the heart of Kalai's proof of Arrow's theorem.
+    """-1 if all bits are equal, otherwise 1. For n = 3 its noise stability proves Arrow's theorem (Kalai 2002).
 
     >>> not_all_equal(3).exact.weight_by_degree.tolist()
     [0.25, 0.0, 0.75, 0.0]
     """
-    n = whole(n, "n", "not-all-equal")
+    n = whole("n of not-all-equal", n, least=1)
     return _by_level("not-all-equal", n, {}, [1 if 0 < j < n else -1 for j in range(n + 1)])
 
 
@@ -134,8 +134,8 @@ def hamming_ball(n: int, radius: int = 1) -> KnownFunction:
     >>> hamming_ball(4, radius=1).exact.sensitivity_profile  # the centre, the 4 + 6 points at the border, the rest
     (6, 0, 6, 4, 0)
     """
-    n = whole(n, "n", "hamming-ball")
-    radius = whole(radius, "radius", "hamming-ball", 0, n)
+    n = whole("n of hamming-ball", n, least=1)
+    radius = whole("radius of hamming-ball", radius, least=0, most=n)
     return _by_level("hamming-ball", n, {"radius": radius}, [1 if j <= radius else -1 for j in range(n + 1)])
 
 
@@ -146,8 +146,8 @@ def constant(n: int, value: int = 1) -> KnownFunction:
     >>> constant(3, value=-1).table().tolist()
     [-1, -1, -1, -1, -1, -1, -1, -1]
     """
-    n = whole(n, "n", "constant")
-    value = sign(value, "value", "constant")
+    n = whole("n of constant", n, least=1)
+    value = sign("value of constant", value)
     return _by_level("constant", n, {"value": value}, [value] * (n + 1))
 
 
@@ -190,7 +190,7 @@ def _exact(n: int, levels: list[Fraction], is_boolean: bool) -> Exact:
         total_sensitivity=float(n * influence),
         max_sensitivity=float(max(local)),
         min_sensitivity=float(min(local)),
-        degree=highest(weights) if weights is not None else None,
+        degree=degree_of(weights) if weights is not None else None,
         influences=floats([influence] * n),
         weight_by_degree=floats(weights) if weights is not None else None,
     )
@@ -211,7 +211,7 @@ def _weights(n: int, levels: list[Fraction]) -> list[Fraction]:
 
 
 def _next_row(row: list[int]) -> list[int]:
-    """K_(k+1) from K_k: the polynomial divided by (1 + z), which goes without remainder, and times (z - 1)."""
+    """K_(k+1) from K_k: divide the polynomial by (1 + z), which leaves no remainder, and multiply by (z - 1)."""
     quotient = [0] * len(row)
     carried = 0
     for j, coefficient in enumerate(row):

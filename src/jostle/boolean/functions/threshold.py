@@ -7,8 +7,9 @@ weight; then w . x = 2 S - (sum of |w_i|), and f(x) = 1 exactly if S >= c with c
     s(x) = the number of agreeing bits with |w_i| > S - c, if S >= c,
     s(x) = the number of disagreeing bits with |w_i| >= c - S, if S < c.
 
-The number of subsets with each sum is a polynomial, the product of (1 + q^|w_i|). It is held as one long whole number
-with a field of bits for each coefficient, so that a factor costs one shift and one addition (Kronecker substitution).
+The numbers of subsets with each sum are the coefficients of a polynomial, the product of (1 + q^|w_i|). It is stored
+as one long whole number with a field of bits for each coefficient, so that multiplying by a factor takes one shift and
+one addition (Kronecker substitution).
 """
 
 import itertools
@@ -19,8 +20,9 @@ from typing import Any
 
 import numpy as np
 
+from jostle.base.checks import number, whole
 from jostle.base.errors import UsageError
-from jostle.boolean.functions.known import Exact, KnownFunction, exact_of_signs, listed, register, whole
+from jostle.boolean.functions.known import Exact, KnownFunction, as_list, exact_of_signs, register
 
 LARGEST_SUM = 100_000  # sum of |w_i| up to which subsets are counted
 _MOST_WORK = 6e11  # bits moved for a profile: about three seconds
@@ -31,13 +33,13 @@ _SAFE = 2**62
 def threshold(n: int, weights: Any = None, theta: float = 0) -> KnownFunction:
     """1 if <w, x> > theta, otherwise -1 (so a tie is -1).
 
-    Weights and theta are taken as the decimals they print as and scaled to whole numbers, so that 0.1 + 0.2 ties with
-    0.3. ``exact`` has mean, influences and total sensitivity, and the profile unless the weights are many and large;
-    all are None if the whole weights sum to more than 100,000. Degree and spectrum have no formula here.
+    Weights and theta are read as the decimals they print as and scaled to whole numbers, so that 0.1 + 0.2 ties with
+    0.3. ``exact`` has mean, influences and total sensitivity, and the profile if counting it takes less than seconds.
+    All are None if the whole weights sum to more than 100,000. Degree and spectrum are None: there is no formula.
 
     Arguments:
         n: number of bits.
-        weights: n finite numbers; all 1 if left out, which makes it the majority.
+        weights: n finite numbers; by default all 1, the majority.
         theta: the threshold.
 
     >>> threshold(3, weights=[3, 1, 1]).exact.influences.tolist()  # the first bit decides
@@ -45,12 +47,12 @@ def threshold(n: int, weights: Any = None, theta: float = 0) -> KnownFunction:
     >>> threshold(100).exact.total_sensitivity == threshold(100, weights=[0.5] * 100).exact.total_sensitivity
     True
     """
-    n = whole(n, "n", "threshold")
-    given = [1] * n if weights is None else listed(weights, "weights", "threshold")
+    n = whole("n of threshold", n, least=1)
+    given = [1] * n if weights is None else as_list("weights of threshold", weights)
     if len(given) != n:
         raise UsageError(f"weights of threshold has {len(given)} numbers; expected n = {n}")
-    fractions = [_decimal(value, f"weights[{position}]") for position, value in enumerate(given)]
-    bound = _decimal(theta, "theta")
+    fractions = [_decimal(f"weights[{position}] of threshold", value) for position, value in enumerate(given)]
+    bound = _decimal("theta of threshold", theta)
     scale = math.lcm(bound.denominator, *(value.denominator for value in fractions))
     scaled, scaled_bound = [int(value * scale) for value in fractions], int(bound * scale)
     if sum(map(abs, scaled)) + abs(scaled_bound) > _SAFE:
@@ -66,11 +68,10 @@ def threshold(n: int, weights: Any = None, theta: float = 0) -> KnownFunction:
     )
 
 
-def _decimal(value: Any, name: str) -> Fraction:
-    """The number as the decimal that it prints as."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise UsageError(f"{name}={value!r} of threshold must be a finite number")
-    return Fraction(repr(value))
+def _decimal(name: str, value: Any) -> Fraction:
+    """``value`` as the decimal that it prints as: 1/10 for 0.1."""
+    number(name, value)
+    return Fraction(str(value))
 
 
 def _exact(n: int, sizes: list[int], bound: int) -> Exact:
@@ -91,7 +92,7 @@ def _exact(n: int, sizes: list[int], bound: int) -> Exact:
 
 
 def _profile(n: int, sizes: list[int], least: int, counts: "_Sums") -> list[int] | None:
-    """How many points have each sensitivity; None if that would take too long.
+    """How many points have each sensitivity; None if counting takes too long.
 
     For sums S with c + small <= S < c + large, small and large neighbouring sizes, the deciding bits are the agreeing
     ones of size ``large`` and above; likewise below c. So the large ones are counted along with the sum.
@@ -103,7 +104,7 @@ def _profile(n: int, sizes: list[int], least: int, counts: "_Sums") -> list[int]
     agreeing = [1]  # agreeing[j]: the sums of the large bits of which j agree
     for large, small in itertools.pairwise([*kinds, 0]):
         for _ in range(sizes.count(large)):
-            agreeing = counts.counted(agreeing, large)
+            agreeing = counts.count_agreement(agreeing, large)
         rest = [size for size in sizes if size < large]
         members = len(sizes) - len(rest)
         for j, sums in enumerate(agreeing):
@@ -126,8 +127,8 @@ class _Sums:
             packed += packed << (size * self.width)
         return packed
 
-    def counted(self, by_count: list[int], size: int) -> list[int]:
-        """One more bit of this size whose agreement is counted: (p_j) -> (p_j + q^size p_(j-1))."""
+    def count_agreement(self, by_count: list[int], size: int) -> list[int]:
+        """Add a bit of this size and count whether it agrees: (p_j) -> (p_j + q^size p_(j-1))."""
         shift = size * self.width
         return [alone + (joined << shift) for alone, joined in zip([*by_count, 0], [0, *by_count], strict=True)]
 

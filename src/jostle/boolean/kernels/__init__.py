@@ -1,8 +1,8 @@
-"""Kernels on the cube: what infinitely wide networks, and finite ones, prefer before training.
+"""Kernels on the cube: which functions wide and finite networks prefer before training.
 
-``kernel_spectrum`` gives the eigenvalues mu_0..mu_n of kernels that depend on <x, y> alone, for n up to 1000. For all
-other kernels there are Gram matrices over the whole cube of up to 10 or 12 bits (``attention_gram``, ``empirical_ntk``,
-``empirical_ck``) and two questions to ask of one: ``fourier_projection``, ``premise``.
+``kernel_spectrum`` gives the eigenvalues mu_0..mu_n of kernels that depend on <x, y> alone, for n up to 1000. All other
+kernels are Gram matrices over the whole cube of up to 10 or 12 bits (``attention_gram``, ``empirical_ntk``,
+``empirical_ck``), which ``fourier_projection`` and ``premise`` examine.
 """
 
 from jostle.boolean.kernels.attention import attention_gram, default_scale

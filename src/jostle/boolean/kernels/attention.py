@@ -13,18 +13,16 @@ one term for each of the three factors:
 
 (Routes through two different factors do not meet: their contribution is of order 1 / width.) The derivation is our own;
 for one layer K' is the kernel printed in Theorem B.1 of paper 1 (2403.06925). It sees all the products <x_i, y_j>, not
-just <x, y>: whether the premise of Prop. 3.1 holds is for ``gram.premise`` to say. ``recursions`` has the case T = 1.
+only <x, y>; ``gram.premise`` tells whether the premise of Prop. 3.1 holds. ``recursions`` has the case T = 1.
 """
 
 import numpy as np
 
+from jostle.base import checks
 from jostle.base.errors import UsageError
-from jostle.base.registry import unknown_name
 from jostle.boolean import cube
-from jostle.boolean.kernels.named import checked_layers
-from jostle.boolean.kernels.recursions import Layers
+from jostle.boolean.kernels.recursions import Layers, make_layers
 from jostle.boolean.kernels.series import Floats
-from jostle.boolean.kernels.spectrum import number, out_of_range, whole
 
 LARGEST = 12  # bits: a matrix of 4096 x 4096 numbers, 134 MB
 
@@ -63,20 +61,19 @@ def attention_gram(
         scale: divides the sum over i and j in every layer. None is T + T (T - 1) / d, the sum's mean over the inputs
             at x = y in the first layer, which keeps the kernel near 1; 1 gives the formula as printed.
     """
-    layers = checked_layers(depth, activation, weight_variance, bias_variance)
-    tokens, dim = whole("tokens", tokens), whole("dim", dim)
+    layers = make_layers(depth, activation, weight_variance, bias_variance)
+    tokens, dim = checks.whole("tokens", tokens, least=1), checks.whole("dim", dim, least=1)
     if tokens * dim > LARGEST:
-        raise UsageError(f"tokens is {tokens} and dim is {dim}; expected at most {LARGEST} bits in all")
-    divisor = default_scale(tokens, dim) if scale is None else number("scale", scale)
-    for argument, value, known in (("kernel kind", kind, KINDS), ("readout", readout, READOUTS)):
-        if value not in known:
-            raise unknown_name(argument, value, known)
-    with np.errstate(all="ignore"):  # what leaves the range of floats is told below
+        raise UsageError(f"tokens={tokens} times dim={dim} must be at most {LARGEST} bits")
+    divisor = default_scale(tokens, dim) if scale is None else checks.number("scale", scale, above=0)
+    checks.choice("kernel kind", kind, KINDS)
+    checks.choice("readout", readout, READOUTS)
+    with np.errstate(all="ignore"):  # values out of the range of floats raise below
         gram = _gram(
             cube.points(tokens * dim).reshape(-1, tokens, dim).astype(np.float64), kind, readout, layers, divisor
         )
     if not np.all(np.isfinite(gram)) or not np.any(gram):
-        raise out_of_range(layers.depth, layers.weight_variance)
+        raise layers.range_error()
     return gram
 
 
@@ -86,12 +83,12 @@ def default_scale(tokens: int, dim: int) -> float:
     >>> default_scale(tokens=4, dim=2)
     10.0
     """
-    tokens, dim = whole("tokens", tokens), whole("dim", dim)
+    tokens, dim = checks.whole("tokens", tokens, least=1), checks.whole("dim", dim, least=1)
     return tokens + tokens * (tokens - 1) / dim
 
 
 def _gram(inputs: Floats, kind: str, readout: str, layers: Layers, scale: float) -> Floats:
-    """inputs: (points, T, d)."""
+    """The Gram matrix of ``inputs``, (points, T, d); ``kind`` and ``readout`` as in ``attention_gram``."""
     tokens, dim = inputs.shape[1:]
     variances = _variances(inputs, layers, scale)
     gram = np.empty((len(inputs), len(inputs)))
@@ -118,7 +115,7 @@ def _attend(covariance: Floats, tangent: Floats, scale: float) -> tuple[Floats, 
 
 
 def _dense(covariance: Floats, tangent: Floats, left: Floats, right: Floats, layers: Layers) -> tuple[Floats, Floats]:
-    """One dense layer with an activation, at each position; left and right: the variances before the activation."""
+    """One dense layer with an activation at each position; ``left``, ``right``: variances before the activation."""
     assert layers.activation is not None
     before = layers.weight_variance * covariance + layers.bias_variance
     value, slope = layers.activation.of_numbers(before, left, right)
@@ -138,6 +135,7 @@ def _variances(inputs: Floats, layers: Layers, scale: float) -> list[Floats]:
 
 
 def _read(kernel: Floats, readout: str) -> Floats:
+    """The readout of kernels between positions, (..., T, T) -> (...)."""
     if readout == "flatten":
         return np.asarray(np.einsum("xyii->xy", kernel) / kernel.shape[-1])
     return np.asarray(kernel.mean((-2, -1)))

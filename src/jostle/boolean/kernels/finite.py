@@ -1,20 +1,17 @@
-"""Small finite networks whose wide limits are the kernels of this package.
+"""Kernels of finite networks: the tangent kernel from gradients, the conjugate kernel from features.
 
-All parameters are standard normal and all scales stand in the forward pass (the parameterisation of Jacot et al. 2018),
-so that ``empirical.empirical_ntk`` and ``empirical.empirical_ck`` tend to ``kernel_spectrum`` and ``attention_gram`` as
-the networks widen. For one hidden or attention layer their means over seeds agree at every width; deeper, up to order
-1 / width. Softmax attention has no such kernel here: its empirical kernels are all there is.
+``empirical_ntk`` and ``empirical_ck`` take any module from (batch, n) to (batch,) or (batch, 1). Over the whole cube
+they give Gram matrices (2^n, 2^n) in table order, for ``gram.fourier_projection`` and ``gram.premise``.
 
-Kernels of finite networks, as they are: the tangent kernel from gradients, the conjugate kernel from features.
-
-Over the whole cube they are Gram matrices (2^n, 2^n) in table order, for ``gram.fourier_projection`` and
-``gram.premise``. Any module that maps (batch, n) to (batch,) or (batch, 1) will do; small networks whose infinite
-width is known are in ``finite``.
+``FiniteMlp`` and ``FiniteAttention`` are small networks whose wide limits are the kernels of this package. All their
+parameters are standard normal and all scales stand in the forward pass (the parameterisation of Jacot et al. 2018), so
+that their empirical kernels tend to ``kernel_spectrum`` and ``attention_gram`` as the networks widen. For one hidden
+layer or one attention layer the means over seeds agree at every width; for deeper networks up to order 1 / width.
+Softmax attention has no known limit here: its empirical kernels are all there is.
 """
 
 import math
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -22,17 +19,140 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.func import functional_call, grad, vmap
 
+from jostle.base import checks
 from jostle.base.errors import UsageError
-from jostle.base.registry import unknown_name
+from jostle.base.model import call, eval_mode, logits_of
 from jostle.boolean import cube
 from jostle.boolean.kernels.attention import READOUTS, default_scale
-from jostle.boolean.kernels.named import checked_layers
-from jostle.boolean.kernels.recursions import Layers
+from jostle.boolean.kernels.recursions import Layers, make_layers
 from jostle.boolean.kernels.series import Floats
-from jostle.boolean.kernels.spectrum import whole
 
+LARGEST = 10  # bits: 1024 gradients of the network
+
+_AT_ONCE = 1 << 25  # numbers of one block of gradients: 268 MB in float64
 _PHI = {"relu": torch.relu, "erf": torch.erf}
 _KINDS = "linear", "softmax"
+
+
+def empirical_ntk(
+    model: nn.Module,
+    n: int | None = None,
+    *,
+    inputs: Tensor | NDArray[Any] | None = None,
+) -> Floats:
+    """The tangent kernel: sum over parameters p of df(x)/dp df(y)/dp for all pairs of inputs. Jacot et al. 2018.
+
+    >>> _ = (layer := nn.Linear(2, 1, bias=False)).weight.data.fill_(1.0)
+    >>> empirical_ntk(layer, 2)[0].tolist()  # a linear model: <x, y>
+    [2.0, 0.0, 0.0, -2.0]
+
+    The model runs in eval mode; afterwards every part is in its former mode. Gradients are taken for one parameter
+    tensor at a time and in blocks of inputs, two blocks of 268 MB (float64) at once.
+
+    Arguments:
+        model: (batch, n) to (batch,) or (batch, 1). Every parameter that requires a gradient counts.
+        n: bits, for the whole cube; at most 10.
+        inputs: (count, n), instead of the whole cube.
+
+    Returns:
+        (2^n, 2^n) or (count, count).
+    """
+    if not isinstance(model, nn.Module):
+        raise UsageError(
+            f"model is a {type(model).__name__}; expected a torch.nn.Module, whose parameters are the kernel's"
+        )
+    trained = {name: parameter.detach() for name, parameter in model.named_parameters() if parameter.requires_grad}
+    if not trained:
+        raise UsageError("model has no parameter that requires a gradient; its tangent kernel is empty")
+    points = _points(n, inputs, like=next(iter(trained.values())))
+    with eval_mode(model):
+        _check_single_output(model, points[:2])
+        kernel = sum((_tangent(model, name, trained, points) for name in trained), start=points.new_zeros(()))
+    return kernel.double().cpu().numpy()
+
+
+def empirical_ck(
+    features: Callable[[Tensor], Tensor],
+    n: int | None = None,
+    *,
+    inputs: Tensor | NDArray[Any] | None = None,
+) -> Floats:
+    """The conjugate kernel: <features(x), features(y)> for all pairs of inputs.
+
+    It is the covariance of a readout with standard normal weights.
+
+    >>> empirical_ck(lambda x: x, 2)[0].tolist()
+    [2.0, 0.0, 0.0, -2.0]
+
+    A module, or the module that a bound method such as ``network.features`` belongs to, runs in eval mode, on inputs in
+    the dtype and on the device of its parameters; afterwards every part is in its former mode.
+
+    Arguments:
+        features: (batch, n) to (batch, ...); everything after the batch is flattened.
+        n, inputs: as in ``empirical_ntk``.
+    """
+    owner = features if isinstance(features, nn.Module) else getattr(features, "__self__", None)
+    parameters = owner.parameters() if isinstance(owner, nn.Module) else ()
+    floats = (parameter for parameter in parameters if parameter.is_floating_point())
+    points = _points(n, inputs, like=next(floats, torch.zeros(())))
+    with eval_mode(owner), torch.no_grad():
+        found = _answer(features, points, "features")
+    if found.ndim < 2:
+        raise UsageError(
+            f"features answered {len(points)} inputs with shape {tuple(found.shape)}; expected (batch, features)"
+        )
+    rows = found.flatten(1)
+    return (rows @ rows.T).double().cpu().numpy()
+
+
+def _points(n: int | None, inputs: Tensor | NDArray[Any] | None, like: Tensor) -> Tensor:
+    """The inputs, or the whole cube, in the dtype and on the device of ``like``."""
+    if (n is None) == (inputs is None):
+        raise UsageError("give either n, for the whole cube, or inputs, and not both")
+    if n is not None:
+        inputs = cube.points(checks.whole("n", n, least=1, most=LARGEST, hint="; give inputs for larger n"))
+    points = torch.as_tensor(inputs).to(like)
+    if points.ndim < 2:
+        raise UsageError(f"inputs has shape {tuple(points.shape)}; expected (count, n)")
+    return points
+
+
+def _answer(function: Callable[[Tensor], Any], points: Tensor, name: str) -> Tensor:
+    return logits_of(call(function, points, name=name, hint="; it must take (batch, n), check n"), name=name)
+
+
+def _check_single_output(model: nn.Module, points: Tensor) -> None:
+    with torch.no_grad():
+        shape = tuple(_answer(model, points, "model").shape)
+    count = len(points)
+    if shape not in ((count,), (count, 1)):
+        raise UsageError(
+            f"model answered {count} inputs with shape {shape}; expected ({count},) or ({count}, 1), a single output"
+        )
+
+
+def _tangent(model: nn.Module, name: str, trained: dict[str, Tensor], points: Tensor) -> Tensor:
+    """The sum over the entries of one parameter tensor: its share of the tangent kernel."""
+
+    def output(parameter: Tensor, point: Tensor) -> Tensor:
+        answer = functional_call(model, {**trained, name: parameter}, (point[None],))
+        return logits_of(answer).reshape(())
+
+    gradients = vmap(grad(output), in_dims=(None, 0))
+    value = trained[name]
+    size = max(1, _AT_ONCE // value.numel())
+    blocks = [points[start : start + size] for start in range(0, len(points), size)]
+    if len(blocks) == 1:
+        only: Tensor = gradients(value, points).flatten(1)
+        return only @ only.T
+    kernel = points.new_empty(len(points), len(points))
+    for i, left in enumerate(blocks):
+        own = gradients(value, left).flatten(1)
+        for j, right in enumerate(blocks[i:], start=i):
+            block = own @ (own if i == j else gradients(value, right).flatten(1)).T
+            rows, columns = slice(i * size, i * size + len(left)), slice(j * size, j * size + len(right))
+            kernel[rows, columns], kernel[columns, rows] = block, block.T
+    return kernel
 
 
 class FiniteMlp(nn.Module):
@@ -57,8 +177,8 @@ class FiniteMlp(nn.Module):
         seed: int,
     ) -> None:
         super().__init__()
-        n, width = whole("n", n), whole("width", width)
-        self.layers = checked_layers(depth, activation, weight_variance, bias_variance)
+        n, width = checks.whole("n", n, least=1), checks.whole("width", width, least=1)
+        self.layers = make_layers(depth, activation, weight_variance, bias_variance)
         depth = self.layers.depth
         self.phi = _PHI[activation]
         generator = torch.Generator().manual_seed(seed)
@@ -67,7 +187,7 @@ class FiniteMlp(nn.Module):
         self.readout = _normal(generator, width + 1)
 
     def features(self, x: Tensor) -> Tensor:
-        """(batch, n) to (batch, width + 1), scaled for a readout with standard normal weights."""
+        """The features of a readout with standard normal weights, (batch, n) to (batch, width + 1)."""
         hidden = x
         for weight, bias in zip(self.weights, self.biases, strict=True):
             hidden = self.phi(_affine(hidden, weight, bias, self.layers))
@@ -83,12 +203,12 @@ class FiniteAttention(nn.Module):
     """Attention over T tokens of d bits, with an optional dense layer after each, then a linear readout.
 
     The logit of positions a and i in one head is (Q x_a)'(K x_i), of variance near 1. Linear attention multiplies it by
-    scale^(-1/2); softmax attention takes the softmax over i. The heads' outputs are added. No residuals, no norms.
+    scale^(-1/2); softmax attention takes the softmax over i. Outputs of heads are added. No residuals, no norms.
 
     Arguments:
         tokens, dim: T and d; inputs have T d bits.
         width: of the values and of the dense layers.
-        heads, head_dim: of the queries and keys; the mean over seeds of a single layer depends on neither.
+        heads, head_dim: of queries and keys; the mean over seeds of a single layer does not depend on them.
         kind: ``linear`` or ``softmax``.
         depth, readout, activation, weight_variance, bias_variance: as in ``attention_gram``.
         seed: of the parameters.
@@ -111,13 +231,13 @@ class FiniteAttention(nn.Module):
         seed: int,
     ) -> None:
         super().__init__()
-        for argument, value, known in (("attention", kind, _KINDS), ("readout", readout, READOUTS)):
-            if value not in known:
-                raise unknown_name(argument, value, known)
-        width, heads, head_dim = whole("width", width), whole("heads", heads), whole("head_dim", head_dim)
+        checks.choice("attention", kind, _KINDS)
+        checks.choice("readout", readout, READOUTS)
+        for name, size in {"width": width, "heads": heads, "head_dim": head_dim}.items():
+            checks.whole(name, size, least=1)
         self.tokens, self.dim, self.kind, self.pools = tokens, dim, kind, readout == "mean"
         self.scale = default_scale(tokens, dim)
-        self.layers = checked_layers(depth, activation, weight_variance, bias_variance)
+        self.layers = make_layers(depth, activation, weight_variance, bias_variance)
         depth = self.layers.depth
         self.phi = _PHI[activation] if activation is not None else None
         generator = torch.Generator().manual_seed(seed)
@@ -131,7 +251,7 @@ class FiniteAttention(nn.Module):
         self.readout = _normal(generator, width if self.pools else tokens * width)
 
     def features(self, x: Tensor) -> Tensor:
-        """(batch, n) to (batch, tokens * width) or (batch, width), scaled for a standard normal readout."""
+        """The features of a standard normal readout, (batch, n) to (batch, tokens * width) or (batch, width)."""
         hidden = x.reshape(len(x), self.tokens, self.dim)  # (batch, T, d)
         for layer in range(self.layers.depth):
             hidden = self._attend(hidden, self.queries[layer], self.keys[layer], self.values[layer])
@@ -145,6 +265,7 @@ class FiniteAttention(nn.Module):
         return self.features(x) @ self.readout
 
     def _attend(self, hidden: Tensor, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+        """One attention layer, (batch, T, size) -> (batch, T, width)."""
         size, head_dim = query.shape[-2:]
         heads = hidden[:, None] / math.sqrt(size)  # (batch, 1, T, size)
         logits = (heads @ query) @ (heads @ key).transpose(-1, -2) / math.sqrt(head_dim)  # (batch, heads, T, T)
@@ -153,153 +274,10 @@ class FiniteAttention(nn.Module):
 
 
 def _affine(hidden: Tensor, weight: Tensor, bias: Tensor, layers: Layers) -> Tensor:
+    """sqrt(w / fan-in) W h + sqrt(b) bias."""
     scaled = hidden @ weight * math.sqrt(layers.weight_variance / hidden.shape[-1])
     return scaled + math.sqrt(layers.bias_variance) * bias
 
 
 def _normal(generator: torch.Generator, *shape: int) -> nn.Parameter:
     return nn.Parameter(torch.randn(*shape, generator=generator))
-
-
-LARGEST = 10  # bits: 1024 gradients of the network
-
-_AT_ONCE = 1 << 25  # numbers of one block of gradients: 268 MB in float64
-
-
-def empirical_ntk(
-    model: nn.Module,
-    n: int | None = None,
-    *,
-    inputs: Tensor | NDArray[Any] | None = None,
-) -> Floats:
-    """sum over parameters of df(x)/dp df(y)/dp for all pairs of inputs. Jacot et al. 2018, finite width.
-
-    >>> _ = (layer := nn.Linear(2, 1, bias=False)).weight.data.fill_(1.0)
-    >>> empirical_ntk(layer, 2)[0].tolist()  # a linear model: <x, y>
-    [2.0, 0.0, 0.0, -2.0]
-
-    The model runs in eval mode and every part of it is left in the mode it came in. Gradients are taken for one
-    parameter tensor at a time and in blocks of inputs, two blocks of some 268 MB (float64) at once.
-
-    Arguments:
-        model: (batch, n) to (batch,) or (batch, 1). Every parameter that requires a gradient counts.
-        n: bits, for the whole cube: at most 10.
-        inputs: (count, n), instead of the whole cube.
-
-    Returns:
-        (2^n, 2^n) or (count, count).
-    """
-    if not isinstance(model, nn.Module):
-        raise UsageError(
-            f"model is a {type(model).__name__}; expected a torch.nn.Module, whose parameters are the kernel's"
-        )
-    trained = {name: parameter.detach() for name, parameter in model.named_parameters() if parameter.requires_grad}
-    if not trained:
-        raise UsageError("model has no parameter that requires a gradient; its tangent kernel is empty")
-    points = _points(n, inputs, like=next(iter(trained.values())))
-    with _in_eval_mode(model):
-        _check_output(model, points)
-        kernel = sum((_tangent(model, name, trained, points) for name in trained), start=points.new_zeros(()))
-    return kernel.double().cpu().numpy()
-
-
-def empirical_ck(
-    features: Callable[[Tensor], Tensor],
-    n: int | None = None,
-    *,
-    inputs: Tensor | NDArray[Any] | None = None,
-) -> Floats:
-    """<features(x), features(y)> for all pairs of inputs: the covariance of a readout with standard normal weights.
-
-    >>> empirical_ck(lambda x: x, 2)[0].tolist()
-    [2.0, 0.0, 0.0, -2.0]
-
-    A module, or the module that a bound method such as ``network.features`` belongs to, runs in eval mode, on inputs in
-    the dtype and on the device of its parameters, and every part of it is left in the mode it came in.
-
-    Arguments:
-        features: (batch, n) to (batch, ...); everything after the batch is flattened.
-        n, inputs: as in ``empirical_ntk``.
-    """
-    owner = features if isinstance(features, nn.Module) else getattr(features, "__self__", None)
-    module = owner if isinstance(owner, nn.Module) else nn.Module()
-    floats = (parameter for parameter in module.parameters() if parameter.is_floating_point())
-    points = _points(n, inputs, like=next(floats, torch.zeros(())))
-    with _in_eval_mode(module), torch.no_grad():
-        found = _answer(features, points, "features")
-    if found.ndim < 2:
-        raise UsageError(f"features answers with the shape {tuple(found.shape)}; expected (batch, features)")
-    rows = found.flatten(1)
-    return (rows @ rows.T).double().cpu().numpy()
-
-
-@contextmanager
-def _in_eval_mode(model: nn.Module) -> Iterator[None]:
-    """Every part of the model in eval mode, and afterwards in the mode it came in."""
-    modes = [(module, module.training) for module in model.modules()]
-    model.eval()
-    try:
-        yield
-    finally:
-        for module, mode in modes:
-            module.training = mode
-
-
-def _answer(function: Callable[[Tensor], Tensor], points: Tensor, name: str) -> Tensor:
-    """function(points), with a word on what does not fit."""
-    try:
-        found = function(points)
-    except (RuntimeError, ValueError, IndexError) as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise UsageError(
-            f"{name} does not take inputs of the shape {tuple(points.shape)}: {reason}; expected (batch, n) to fit it, "
-            "check n"
-        ) from error
-    if not isinstance(found, Tensor):
-        raise UsageError(f"{name} answers with a {type(found).__name__}; expected a tensor")
-    return found
-
-
-def _tangent(model: nn.Module, name: str, trained: dict[str, Tensor], points: Tensor) -> Tensor:
-    """The part of the tangent kernel that belongs to one parameter tensor."""
-
-    def output(parameter: Tensor, point: Tensor) -> Tensor:
-        answer: Tensor = functional_call(model, {**trained, name: parameter}, (point[None],))
-        return answer.reshape(())
-
-    gradients = vmap(grad(output), in_dims=(None, 0))
-    value = trained[name]
-    size = max(1, _AT_ONCE // value.numel())
-    blocks = [points[start : start + size] for start in range(0, len(points), size)]
-    if len(blocks) == 1:
-        only: Tensor = gradients(value, points).flatten(1)
-        return only @ only.T
-    kernel = points.new_empty(len(points), len(points))
-    for i, left in enumerate(blocks):
-        own = gradients(value, left).flatten(1)
-        for j, right in enumerate(blocks[i:], start=i):
-            block = own @ (own if i == j else gradients(value, right).flatten(1)).T
-            rows, columns = slice(i * size, i * size + len(left)), slice(j * size, j * size + len(right))
-            kernel[rows, columns], kernel[columns, rows] = block, block.T
-    return kernel
-
-
-def _points(n: int | None, inputs: Tensor | NDArray[Any] | None, like: Tensor) -> Tensor:
-    if (n is None) == (inputs is None):
-        raise UsageError("give either n, for the whole cube, or inputs, and not both")
-    if n is not None:
-        inputs = cube.points(whole("n", n, 1, LARGEST, " for the whole cube; give inputs for larger n"))
-    points = torch.as_tensor(inputs).to(like)
-    if points.ndim < 2:
-        raise UsageError(f"inputs has the shape {tuple(points.shape)}; expected (count, n)")
-    return points
-
-
-def _check_output(model: nn.Module, points: Tensor) -> None:
-    with torch.no_grad():
-        shape = tuple(_answer(model, points[:2], "model").shape)
-    count = min(2, len(points))
-    if shape not in ((count,), (count, 1)):
-        raise UsageError(
-            f"model answers {count} inputs with the shape {shape}; expected ({count},) or ({count}, 1), a single output"
-        )

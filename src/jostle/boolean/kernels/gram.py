@@ -1,8 +1,9 @@
-"""What a kernel does to the monomials, from its Gram matrix over the whole cube, whatever the kernel is.
+"""Any kernel, by its Gram matrix over the whole cube: are the monomials its eigenfunctions?
 
-Prop. 3.1 of paper 1 (2403.06925) rests on one premise: K(x, y) is a function of <x, y>. Then every monomial is an
-eigenfunction and the eigenvalue depends on the degree alone. Weaker: if K depends on x only through the product x * y
-(bit by bit) the monomials are still eigenfunctions, with one eigenvalue for each set U. Here both are looked up.
+Prop. 3.1 of paper 1 (2403.06925) has one premise: K(x, y) is a function of <x, y>. Then every monomial is an
+eigenfunction and the eigenvalue depends on the degree alone. A weaker premise: if K depends on x and y only through the
+product x * y (bit by bit), the monomials are still eigenfunctions, with one eigenvalue for each set U. ``premise``
+checks both, and ``fourier_projection`` gives the kernel in the basis of the monomials.
 """
 
 from dataclasses import dataclass
@@ -15,19 +16,19 @@ from jostle.base.errors import UsageError
 from jostle.boolean import cube, fourier
 from jostle.boolean.kernels.series import Floats
 
-_EXACT = 1e-9  # spreads below this part of the largest entry are rounding errors
+_EXACT = 1e-9  # spreads below this share of the largest entry are rounding errors
 
 
 @dataclass(frozen=True, eq=False)
 class Projection:
-    """A kernel seen in the basis of the monomials, mu(U) = chi_U' K chi_U / 4^n.
+    """A kernel in the basis of the monomials, mu(U) = chi_U' K chi_U / 4^n.
 
     Arguments:
         diagonal: mu(U) for every U, (2^n,) in table order: the eigenvalues if the monomials are eigenfunctions, and
             otherwise the mean of (chi_U, K chi_U).
         minimum, mean, maximum: of mu(U) over the U of one size, (n + 1,).
-        off_diagonal_share: the part of the squared Frobenius norm that lies off the diagonal in this basis; 0 exactly
-            if all monomials are eigenfunctions.
+        off_diagonal_share: the share of the squared Frobenius norm that is off the diagonal in this basis; 0 if and
+            only if all monomials are eigenfunctions.
     """
 
     diagonal: Floats
@@ -85,10 +86,10 @@ def fourier_projection(gram: NDArray[Any]) -> Projection:
     >>> projection.mean.round(6).tolist(), projection.is_diagonal
     ([0.0, 0.333333, 0.0, 0.0], True)
     """
-    kernel, n = _checked(gram)
+    kernel, n = _check_gram(gram)
     rotated = fourier.coefficients(np.ascontiguousarray(fourier.coefficients(kernel).T))  # (U, V)
     diagonal = np.diagonal(rotated).copy()
-    np.fill_diagonal(rotated, 0.0)  # summed apart from the diagonal: a difference would drown in rounding
+    np.fill_diagonal(rotated, 0.0)  # summed without the diagonal: a difference would be lost in rounding
     off, on = float(np.sum(rotated**2)), float(np.sum(diagonal**2))
     groups = [diagonal[cube.degrees(n) == k] for k in range(n + 1)]
     minimum, mean, maximum = (np.array([summary(group) for group in groups]) for summary in (np.min, np.mean, np.max))
@@ -103,7 +104,7 @@ def premise(gram: NDArray[Any]) -> Premise:
     >>> found.products.tolist(), found.minimum.tolist(), found.holds
     ([-3, -1, 1, 3], [-3.0, -1.0, 1.0, 3.0], True)
     """
-    kernel, n = _checked(gram)
+    kernel, n = _check_gram(gram)
     flips = np.arange(2**n)  # the bits in which x and y differ, as a number
     low, high = np.full(2**n, np.inf), np.full(2**n, -np.inf)
     for row, values in enumerate(kernel):
@@ -124,11 +125,12 @@ def gram_eigenvalues(gram: NDArray[Any]) -> Floats:
     >>> gram_eigenvalues(x @ x.T / 2.0).round(12).tolist()
     [0.5, 0.5, 0.0, 0.0]
     """
-    kernel, _ = _checked(gram)
+    kernel, _ = _check_gram(gram)
     return np.asarray(np.linalg.eigvalsh(kernel)[::-1] / len(kernel))
 
 
-def _checked(gram: NDArray[Any]) -> tuple[Floats, int]:
+def _check_gram(gram: NDArray[Any]) -> tuple[Floats, int]:
+    """The matrix in float64 and n; raises unless it is symmetric, finite and of size (2^n, 2^n)."""
     try:
         kernel = np.asarray(gram, dtype=np.float64)
     except (RuntimeError, TypeError, ValueError) as error:  # numpy refuses tensors with a RuntimeError or TypeError

@@ -1,16 +1,15 @@
-"""Spectra of the kernels that are known by name: the way in to this package."""
+"""``kernel_spectrum``: spectra of the kernels of wide networks, by name. The entrance to this package."""
 
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from jostle.base.errors import UsageError
-from jostle.base.registry import unknown_name
+from jostle.base import checks
 from jostle.boolean.kernels import recursions
-from jostle.boolean.kernels.recursions import Erf, Layers, activation_named
-from jostle.boolean.kernels.series import Series, line
-from jostle.boolean.kernels.spectrum import STEPS, Spectrum, check_bits, number, out_of_range, spectrum_of_series, whole
+from jostle.boolean.kernels.recursions import Erf, Layers, make_layers
+from jostle.boolean.kernels.series import PowerSeries, line
+from jostle.boolean.kernels.spectrum import STEPS, Spectrum, check_bits, spectrum_of_series
 
 # name -> (the recursion, which of its two kernels)
 KERNELS: dict[str, tuple[Callable[..., Any], int]] = {
@@ -20,8 +19,8 @@ KERNELS: dict[str, tuple[Callable[..., Any], int]] = {
     "linear-attention-ntk": (recursions.one_token_attention, 1),
 }
 
-_FURTHEST = 1e3  # a series is never stretched by more than this
-_NO_FURTHER = 1e-6  # nor by less: that close to 1 the bisection sees rounding errors
+_FURTHEST = 1e3  # the largest radius used
+_NO_FURTHER = 1e-6  # a radius this close to 1 counts as 1: the bisection sees rounding errors there
 
 
 def kernel_spectrum(
@@ -39,7 +38,7 @@ def kernel_spectrum(
     >>> [round(spectrum.share(k), 4) for k in range(4)], spectrum.is_weakly_biased
     ([0.2318, 0.3223, 0.2056, 0.061], True)
 
-    Relative error of every mu_k, however small, as measured against sums in hundreds of digits (random settings, depth
+    Relative error of every mu_k, however small, measured against sums in hundreds of digits (random settings, depth
     up to 20, weight variances from 0.01 to 100 and bias variances from 0 to 1000; a dozen settings at 500 bits): MLPs
     below 1e-11 for up to 64 bits, 5e-11 at 200 and 2e-10 at 500, where the conjugate kernel of relu is the worst, at k
     near n. Linear attention with relu: twice that, but up to 3e-15 weight_variance / bias_variance for odd k if the
@@ -56,44 +55,28 @@ def kernel_spectrum(
         bias_variance: of the dense layers. With 0, erf networks are odd functions: mu_k = 0 for even k.
     """
     n = check_bits(n)
-    if name not in KERNELS:
-        raise unknown_name("kernel", name, KERNELS)
-    recursion, which = KERNELS[name]
-    layers = checked_layers(
+    recursion, which = KERNELS[checks.choice("kernel", name, KERNELS)]
+    layers = make_layers(
         depth, activation or ("relu" if recursion is recursions.mlp else None), weight_variance, bias_variance
     )
-    with np.errstate(all="ignore"):  # what leaves the range of floats is told below
+    with np.errstate(all="ignore"):  # values out of the range of floats raise below
         try:
             radius = _radius(lambda c: float(recursion(np.asarray(c), layers)[which]), layers)
             series = recursion(line(0.0, 1.0, terms=STEPS * n + 2, radius=radius), layers)[which]
         except ZeroDivisionError:
-            raise out_of_range(layers.depth, layers.weight_variance) from None
+            raise layers.range_error() from None
     if not _is_in_range(series):
-        raise out_of_range(layers.depth, layers.weight_variance)
+        raise layers.range_error()
     return spectrum_of_series(series, n, name=name, radius=radius)
 
 
-def checked_layers(depth: int, activation: str | None, weight_variance: float | None, bias_variance: float) -> Layers:
-    """The layers of a network, with defaults filled in and wrong values refused."""
-    depth = whole("depth", depth)
-    if weight_variance is not None:
-        weight_variance = number("weight_variance", weight_variance)
-    bias_variance = number("bias_variance", bias_variance, may_be_zero=True)
-    if activation is None:
-        if weight_variance is not None or bias_variance:
-            raise UsageError("weight_variance and bias_variance belong to MLP layers; name an activation to have them")
-        return Layers(depth, None, 1.0, 0.0)
-    kind = activation_named(activation)
-    return Layers(depth, kind, kind.weight_variance if weight_variance is None else weight_variance, bias_variance)
-
-
-def _is_in_range(series: Series) -> bool:
+def _is_in_range(series: PowerSeries) -> bool:
     total = series.masses.total
     return bool(np.isfinite(total) and total > np.finfo(np.float64).tiny and np.all(np.isfinite(series.coefficients)))
 
 
 def _radius(kernel: Callable[[float], float], layers: Layers) -> float:
-    """Up to where the series of a kernel converges: 1 for relu, further out for erf (by bisection)."""
+    """The radius of convergence of a kernel's series: 1 for relu, larger for erf (by bisection)."""
     if not isinstance(layers.activation, Erf):
         return 1.0
     inside, outside = 1.0, _FURTHEST

@@ -1,26 +1,24 @@
-"""What a power series with non-negative coefficients adds up to at 1, told apart by order.
+"""Power series with non-negative coefficients, computed without losing digits.
 
-A kernel is mostly its constant when biases are large, or when depth has pulled all inputs together; what its late terms
-add up to is then lost in the last digits of its values at 1 and -1. So the constant, the linear term and the even and
-odd terms from the second order on are followed through the layers as four numbers of their own. Sums and products of
-them add and multiply only. ``excess`` has what functions of a series need.
+A kernel of a wide network is a power series Psi(c) = sum over m of a_m c^m in the correlation c of two inputs, with
+a_m >= 0. Three kinds of objects follow it through the layers:
 
-Power series with coefficients that are never negative, cut off after a fixed number of terms.
+``PowerSeries``: the coefficients, cut off after a fixed number of terms. Every operation adds and multiplies
+non-negative numbers only. Nothing cancels, so each coefficient keeps its relative precision, however small it is. That
+rules out subtraction and fast Fourier products (their error is relative to the largest coefficient). Direct products
+cost terms^2 multiplications, which is cheap at ten thousand terms.
 
-Every operation here adds and multiplies non-negative numbers only: nothing cancels, so each coefficient keeps its
-relative precision however small it is. That rules out fast Fourier products (their error is relative to the largest
-coefficient) and subtraction; the direct products cost terms^2 multiplications, which is cheap at ten thousand terms.
+``Masses``: the sums of all coefficients by order (constant, linear, even from 2 on, odd from 3 on), cut-off terms
+included. With large biases or at great depth a kernel is mostly its constant, and the sum of its late terms would be
+lost in the last digits of Psi(1) and Psi(-1). So the four sums are followed through the layers as numbers of their own.
 
-By how much a function of a power series exceeds its tangent: the masses of what it adds from the second order on.
+``Angles``: the series S that enters an activation f, as arccos of S(0), S(1) and S(-1). The masses of f(S) need the
+even and the odd part of the excess of f over its tangent at r = S(0),
 
-For a series S with S(0) = r and a function f the even and the odd part of
+    f(S(c)) - f(r) - f'(r) (S(c) - r)   at c = 1 and c = -1: half the sum and half the difference of the two.
 
-    f(S(c)) - f(r) - f'(r) (S(c) - r)   at c = 1
-
-are half the sum and half the difference of its values at 1 and at -1. They are small beside f(S) when S is nearly
-constant, and one is small beside the other when S(0) is small and f is even or odd; so neither is computed from values
-of f. S is known by its masses and by 1 - S(1), and the formulas are in the angles whose cosines are the values of S: an
-angle keeps its digits where its cosine has rounded to 1.
+Both parts can be far smaller than f(S), so they are not computed from values of f. The functions ``excess_of_...`` use
+angles instead: an angle keeps its digits where its cosine has rounded to 1.
 """
 
 from dataclasses import dataclass
@@ -29,17 +27,25 @@ from typing import overload
 import numpy as np
 from numpy.typing import NDArray
 
+Floats = NDArray[np.float64]
+Parts = tuple[float, float]  # even, odd
+
+SMALL = 0.5  # the largest S(1) for masses_of_small
+_POWERS = 26  # of S there
+_LATE = 10  # terms of the sine's series: enough for angles below 1
+_NEARLY_ODD = 0.1  # a series whose even terms are below this is treated as an odd series plus a small even one
+
 
 @dataclass(frozen=True)
 class Masses:
-    """The sums of a series' coefficients by order: none negative.
+    """The sums of a series' coefficients by order; none is negative.
 
     >>> Masses(0.0, 1.0, 0.0, 0.0) * Masses(2.0, 1.0, 0.5, 0.0) + 5.0  # t (2 + t + t^2 / 2) + 5
     Masses(constant=5.0, linear=2.0, even=1.0, odd=0.5)
 
     Arguments:
         constant, linear: the coefficients of order 0 and 1.
-        even, odd: the sums of those of order 2, 4, ... and of order 3, 5, ...
+        even, odd: the sums of the coefficients of order 2, 4, ... and of order 3, 5, ...
     """
 
     constant: float
@@ -49,7 +55,7 @@ class Masses:
 
     @property
     def moving(self) -> float:
-        """All but the constant: S(1) - S(0)."""
+        """S(1) - S(0): all coefficients except the constant."""
         return self.linear + self.even + self.odd
 
     @property
@@ -59,7 +65,7 @@ class Masses:
 
     @property
     def swing(self) -> float:
-        """S(1) - S(-1), twice the coefficients of odd order."""
+        """S(1) - S(-1): twice the coefficients of odd order."""
         return 2 * (self.linear + self.odd)
 
     def __add__(self, other: "Masses | float") -> "Masses":
@@ -86,59 +92,56 @@ class Masses:
         )
 
     def through(self, value: float, slope: float, excess: tuple[float, float]) -> "Masses":
-        """Of f(S), from f and f' at S(0) and the even and odd parts of the excess of f over its tangent there."""
+        """The masses of f(S), from f and f' at S(0) and the even and odd parts of the excess of f over its tangent."""
         even, odd = excess
         return Masses(value, slope * self.linear, even + slope * self.even, odd + slope * self.odd)
 
 
-Floats = NDArray[np.float64]
-
-
 @dataclass(frozen=True, eq=False)
-class Series:
-    """S(c) = sum over m of a_m c^m, term by term up to the last coefficient kept, and its masses, which miss nothing.
+class PowerSeries:
+    """S(c) = sum over m of a_m c^m: its first coefficients, and the masses of all of them.
 
     >>> rising = line(1.0, 1.0, terms=3)
     >>> cube = rising * rising * rising
-    >>> cube.coefficients.tolist(), cube.masses.odd  # c^3 is not kept, but it is known
+    >>> cube.coefficients.tolist(), cube.masses.odd  # c^3 is cut off, but its mass is known
     ([1.0, 3.0, 3.0], 1.0)
 
     Arguments:
-        coefficients: (terms,) a_m radius^m, none negative; the radius, 1 as a rule, keeps those of a series that
-            converges beyond 1 in the range of floats.
-        masses: of all the a_m, without powers of the radius.
+        coefficients: (terms,) a_m radius^m, none negative. The radius is 1, or larger for a series that converges
+            beyond 1: it keeps the coefficients in the range of floats.
+        masses: of all a_m, without powers of the radius.
     """
 
     coefficients: Floats
     masses: Masses
 
-    def __add__(self, other: "Series | float") -> "Series":
-        if isinstance(other, Series):
-            return Series(self.coefficients + other.coefficients, self.masses + other.masses)
+    def __add__(self, other: "PowerSeries | float") -> "PowerSeries":
+        if isinstance(other, PowerSeries):
+            return PowerSeries(self.coefficients + other.coefficients, self.masses + other.masses)
         added = self.coefficients.copy()
         added[0] += other
-        return Series(added, self.masses + other)
+        return PowerSeries(added, self.masses + other)
 
     @overload
-    def __mul__(self, other: "Series") -> "Series": ...
+    def __mul__(self, other: "PowerSeries") -> "PowerSeries": ...
     @overload
-    def __mul__(self, other: float) -> "Series": ...
-    def __mul__(self, other: "Series | float") -> "Series":
-        if isinstance(other, Series):
+    def __mul__(self, other: float) -> "PowerSeries": ...
+    def __mul__(self, other: "PowerSeries | float") -> "PowerSeries":
+        if isinstance(other, PowerSeries):
             product = np.convolve(self.coefficients, other.coefficients)[: len(self.coefficients)]
-            return Series(product, self.masses * other.masses)
-        return Series(self.coefficients * other, self.masses * other)
+            return PowerSeries(product, self.masses * other.masses)
+        return PowerSeries(self.coefficients * other, self.masses * other)
 
 
-def line(constant: float, slope: float, terms: int, radius: float = 1.0) -> Series:
+def line(constant: float, slope: float, terms: int, radius: float = 1.0) -> PowerSeries:
     """constant + slope c."""
     coefficients = np.zeros(terms)
     coefficients[:2] = constant, slope * radius
-    return Series(coefficients, Masses(constant, slope, 0.0, 0.0))
+    return PowerSeries(coefficients, Masses(constant, slope, 0.0, 0.0))
 
 
 def integral_along(integrand: Floats, path: Floats, constant: float) -> Floats:
-    """F with F' = integrand * path' and F(0) = constant: how a composed function F = f(path) follows from f'(path).
+    """F with F' = integrand * path' and F(0) = constant: a composed function F = f(path) from integrand = f'(path).
 
     >>> t = np.array([0.0, 1.0, 0.0, 0.0])
     >>> integral_along(t, t, constant=3.0).tolist()  # 3 + t^2 / 2
@@ -154,7 +157,7 @@ def inverse_root(path: Floats, complement: float) -> Floats:
     """(1 - path^2)^(-1/2), for 0 <= path(0) < 1.
 
     With u = path - path(0) it is (s (1 - W))^(-1/2), where s = 1 - path(0)^2 and W = (2 path(0) u + u^2) / s starts at
-    0: the only difference is in s, and the caller knows 1 - path(0) better than path(0) itself would tell.
+    0. The only difference is in s, and the caller knows 1 - path(0) more precisely than it follows from path(0).
 
     >>> inverse_root(np.array([0.0, 1.0, 0.0, 0.0, 0.0]), complement=1.0).tolist()
     [1.0, 0.0, 0.5, 0.0, 0.375]
@@ -176,7 +179,7 @@ def _inverse_root_of_complement(inner: Floats) -> Floats:
     G_m = sum over j >= 1 of W_j G_(m-j) (1/2 + (m - j) / (2 m)),   every term positive.
     """
     terms = len(inner)
-    # Filled from the right, so that the dot products below run over neighbours in memory: [-1 - m] holds G_m, m G_m.
+    # Filled from the right, so that the dot products below read neighbours in memory: [-1 - m] holds G_m and m G_m.
     found, found_times_order = np.zeros(terms), np.zeros(terms)
     found[-1] = 1.0
     for m in range(1, terms):
@@ -187,21 +190,13 @@ def _inverse_root_of_complement(inner: Floats) -> Floats:
     return found[::-1].copy()
 
 
-Parts = tuple[float, float]  # even, odd
-
-_LATE = 10  # terms of the sine's series, enough for angles below 1
-SMALL = 0.5  # for of_small
-_POWERS = 26
-_NEARLY_ODD = 0.1  # a series with even terms below this is taken as an odd one with an addition
-
-
 @dataclass(frozen=True)
 class Angles:
-    """Where a series S with values in [-1, 1] stands, as angles from 0 to pi.
+    """The values of a series S in [-1, 1] as angles from 0 to pi.
 
     Arguments:
         start, near, far: arccos of S(0), S(1) and S(-1).
-        mirror: arccos of -S(-1), which is ``near`` for an odd series.
+        mirror: arccos of -S(-1); equal to ``near`` for an odd series.
         masses: of the series.
     """
 
@@ -211,9 +206,20 @@ class Angles:
     mirror: float
     masses: Masses
 
+    @classmethod
+    def of(cls, masses: Masses, complement: float) -> "Angles":
+        """The angles of the series with these masses and complement = 1 - S(1)."""
+        far = angle_of(complement + masses.swing)
+        mirror = angle_of(complement + 2 * (masses.constant + masses.even))
+        if far > mirror:  # the smaller one is exact, and they are supplementary
+            far = np.pi - mirror
+        else:
+            mirror = np.pi - far
+        return cls(angle_of(complement + masses.moving), angle_of(complement), far, mirror, masses)
+
     @property
     def evenness(self) -> float:
-        """(S(1) + S(-1)) / 2: all the terms of even order, the constant too."""
+        """(S(1) + S(-1)) / 2: the coefficients of even order, the constant included."""
         return self.masses.constant + self.masses.even
 
     @property
@@ -228,20 +234,10 @@ class Angles:
         return -turn(self.near, self.start, self.masses.moving), turn(self.start, self.far, fall)
 
 
-def angles(masses: Masses, complement: float) -> Angles:
-    """From the masses of S and 1 - S(1)."""
-    far, mirror = angle(complement + masses.swing), angle(complement + 2 * (masses.constant + masses.even))
-    if far > mirror:  # the smaller one is exact, and they are supplementary
-        far = np.pi - mirror
-    else:
-        mirror = np.pi - far
-    return Angles(angle(complement + masses.moving), angle(complement), far, mirror, masses)
-
-
-def angle(complement: float) -> float:
+def angle_of(complement: float) -> float:
     """a in [0, pi] with 1 - cos(a) = complement.
 
-    >>> round(angle(1e-20) / 2e-20**0.5, 12)
+    >>> round(angle_of(1e-20) / 2e-20**0.5, 12)
     1.0
     """
     return 2 * float(np.arcsin(np.sqrt(min(complement / 2, 1.0))))
@@ -250,12 +246,12 @@ def angle(complement: float) -> float:
 def turn(first: float, second: float, fall: float) -> float:
     """second - first, exact for close angles too, from fall = cos first - cos second = 2 sin(sum / 2) sin(turn / 2)."""
     if not fall:
-        return 0.0  # both may be 0, and so the sine
+        return 0.0  # both angles may be 0, and then the sine is 0 too
     return 2 * float(np.arcsin(min(fall / (2 * np.sin((first + second) / 2)), 1.0)))
 
 
-def of_arcsine(at: Angles) -> Parts:
-    """f = arcsin, an odd function."""
+def excess_of_arcsine(at: Angles) -> Parts:
+    """The excess of f = arcsin, an odd function."""
     above, below = (2 * np.sin(step / 2) ** 2 / np.tan(at.start) - lag(step) for step in at.turns)
     even = above + below
     if at.evenness < _NEARLY_ODD:
@@ -264,10 +260,10 @@ def of_arcsine(at: Angles) -> Parts:
     return _parts(even, above - below)
 
 
-def of_arc_cosine(at: Angles) -> Parts:
-    """f(r) = sqrt(1 - r^2) + r (pi - arccos r), that is pi kappa_1, for a series with S(1) = 1.
+def excess_of_arc_cosine(at: Angles) -> Parts:
+    """The excess of f(r) = sqrt(1 - r^2) + r (pi - arccos r) = pi kappa_1, for a series with S(1) = 1.
 
-    It is pi r / 2 and an even function.
+    f is the sum of pi r / 2 and an even function.
     """
     above, below = (
         2 * np.sin(step / 2) ** 2 * np.sin(end) - np.cos(end) * lag(step)
@@ -279,11 +275,11 @@ def of_arc_cosine(at: Angles) -> Parts:
     return _parts(above + below, odd)
 
 
-def of_inverse_root(at: Angles) -> Parts:
-    """f(r) = (1 - r^2)^(-1/2), an even function, 1 / sin of the angle.
+def excess_of_inverse_root(at: Angles) -> Parts:
+    """The excess of f(r) = (1 - r^2)^(-1/2), an even function: 1 / sin of the angle.
 
-    With A = sin(start), B = sin(end) and a step u from r: A^2 - B^2 = u (2 r + u), so that the tangent r u / A^3 can
-    be subtracted from 1/B - 1/A on paper.
+    With A = sin(start), B = sin(end) and a step u from r: A^2 - B^2 = u (2 r + u). With it the tangent r u / A^3 is
+    subtracted from 1/B - 1/A on paper and not in floats.
     """
     r, first = at.masses.constant, np.sin(at.start)
     halves = []
@@ -299,12 +295,12 @@ def of_inverse_root(at: Angles) -> Parts:
     return _parts(halves[0] + halves[1], odd)
 
 
-def of_small(masses: Masses) -> tuple[Masses, Masses]:
-    """The masses of arcsin(S) and (1 - S^2)^(-1/2) for S(1) < 1/2, from their power series in S.
+def masses_of_small(masses: Masses) -> tuple[Masses, Masses]:
+    """The masses of arcsin(S) and (1 - S^2)^(-1/2) for S(1) < SMALL, from their power series in S.
 
-    Angles near pi / 2 lose the digits of a small cosine; here nothing is subtracted, and 26 powers are enough.
+    Angles near pi / 2 lose the digits of a small cosine. Here nothing is subtracted, and 26 powers are enough.
 
-    >>> arcsine, root = of_small(Masses(0.0, 1e-30, 0.0, 0.0))
+    >>> arcsine, root = masses_of_small(Masses(0.0, 1e-30, 0.0, 0.0))
     >>> round(arcsine.odd * 6e90, 12), round(root.even * 2e60, 12)
     (1.0, 1.0)
     """
@@ -319,12 +315,12 @@ def of_small(masses: Masses) -> tuple[Masses, Masses]:
 
 
 def _parts(twice_even: float, twice_odd: float) -> Parts:
-    """Halved, and without rounding errors below 0."""
+    """Half of each; rounding errors below 0 become 0."""
     return max(float(twice_even), 0.0) / 2, max(float(twice_odd), 0.0) / 2
 
 
 def lag(x: float) -> float:
-    """x - sin(x), exact for small x too.
+    """x - sin(x), also exact for small x.
 
     >>> round(lag(1e-6) * 6e18, 9)
     1.0

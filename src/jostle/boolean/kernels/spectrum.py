@@ -1,6 +1,4 @@
-"""What the kernels check about their arguments: whole numbers, numbers above 0, the range of floats.
-
-Eigenvalues of a kernel Psi(<x, y> / n) on the cube, from the power series of Psi.
+"""Eigenvalues of a kernel Psi(<x, y> / n) on the cube, from the power series of Psi.
 
 The monomials are the eigenfunctions, and all monomials of one degree k share the eigenvalue (Yang and Salman 2019,
 1907.10599, Theorem 4.1, used by paper 1, 2403.06925, for Prop. 3.1)
@@ -13,12 +11,12 @@ of size one. Here Psi(c) = sum_m a_m c^m with a_m >= 0, and the moments v_(m,k) 
     v_(0,k) = [k = 0],    v_(m+1,k) = (k v_(m,k-1) + (n - k) v_(m,k+1)) / n,
 
 an Ehrenfest urn: only positive terms. After 25 n steps v has settled, to within n e^-50, at 2^(1-n) where k and m have
-the same parity and at 0 elsewhere. What the terms left out add up to is the one difference taken here: of the masses of
-the series from the second order on (``masses``) and of the terms kept, for each parity, so that neither a large
-constant nor a large linear term eats its digits. ``zonal.kernel_spectrum`` says how exact the result is.
+the same parity and at 0 elsewhere, so of the terms beyond only the sum of their coefficients is needed. It is the one
+difference taken here: the mass of the series from the second order on (``series.Masses``) less that of the terms
+computed, for each parity apart, so that neither a large constant nor a large linear term takes its digits.
+``named.kernel_spectrum`` states how exact the result is.
 """
 
-import operator
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import fsum, log
@@ -28,63 +26,22 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln
 
+from jostle.base import checks
 from jostle.base.errors import UsageError
-from jostle.boolean.kernels.series import Floats, Series
-
-
-def whole(name: str, value: Any, least: int = 1, most: int | None = None, hint: str = "") -> int:
-    """``value`` as an int from ``least`` to ``most``; numpy's whole numbers are welcome, True and 2.0 are not.
-
-    >>> whole("depth", np.int64(3))
-    3
-    >>> whole("depth", 2.0)
-    Traceback (most recent call last):
-    jostle.base.errors.UsageError: depth is 2.0; expected a whole number of at least 1
-    """
-    expected = f"a whole number of at least {least}" if most is None else f"a whole number from {least} to {most}"
-    try:
-        if isinstance(value, bool):
-            raise TypeError
-        number = operator.index(value)
-    except TypeError:
-        raise UsageError(f"{name} is {value!r}; expected {expected}{hint}") from None
-    if number < least or (most is not None and number > most):
-        raise UsageError(f"{name} is {number}; expected {expected}{hint}")
-    return number
-
-
-def number(name: str, value: Any, *, may_be_zero: bool = False) -> float:
-    """``value`` as a finite float above 0, or from 0 on."""
-    expected = "0 or more" if may_be_zero else "a number above 0"
-    try:
-        found = float(value) if not isinstance(value, str | bool) else np.nan
-    except (TypeError, ValueError):
-        found = np.nan
-    if not np.isfinite(found) or found < 0 or (found == 0 and not may_be_zero):
-        raise UsageError(f"{name} is {value!r}; expected {expected}")
-    return found
-
-
-def out_of_range(depth: int, weight_variance: float) -> UsageError:
-    """The error for a kernel whose values are too small or too large for floats."""
-    return UsageError(
-        f"the kernel under- or overflows at depth {depth} with weight_variance {weight_variance:g}; expected values "
-        "from 1e-308 to 1e308, take fewer layers or a weight_variance that keeps the kernel's size"
-    )
-
+from jostle.boolean.kernels.series import Floats, PowerSeries
 
 LARGEST = 1000  # beyond it the urn's columns leave the range of floats
 STEPS = 25  # steps of the urn for each bit
-_BLURRED = 1e-9  # of the size: a smaller difference may be made of rounding errors
-_NOISE = 1e-13  # the same for a smaller one that is certainly made of them
-_STEEP = 8.0  # local exponent m d log a_m / dm beyond that of all power laws, at most 5/2 here
-_CLOSE = 0.05  # to the geometric continuation, relative
+_BLURRED = 1e-9  # a difference below this share of its terms may consist of rounding errors
+_NOISE = 1e-13  # a difference below this share certainly does
+_STEEP = 8.0  # local exponent m d log a_m / dm; power laws of these kernels have at most 5/2
+_CLOSE = 0.05  # relative distance to the geometric continuation
 _EQUAL = 1e-9  # log eigenvalues closer than this count as equal
 
 
 @dataclass(frozen=True, eq=False)
 class Spectrum:
-    """mu_0..mu_n of a kernel on the cube; in numpy it behaves like the array of these n + 1 numbers.
+    """mu_0..mu_n of a kernel on the cube; numpy treats it as the array of these n + 1 numbers.
 
     >>> square = spectrum_of([0.0, 0.0, 1.0], n=2)  # Psi(c) = c^2
     >>> np.asarray(square).round(12).tolist(), square.shares.round(12).tolist(), square.is_weakly_biased
@@ -93,8 +50,8 @@ class Spectrum:
     Arguments:
         name: of the kernel.
         n: bits.
-        log_eigenvalues: (n + 1,) natural logarithms, -inf for an eigenvalue 0. They stay exact where the eigenvalues
-            themselves are below 1e-308.
+        log_eigenvalues: (n + 1,) natural logarithms, -inf for an eigenvalue 0. They stay exact where eigenvalues are
+            below 1e-308.
         trace: Psi(1) = sum over k of C(n, k) mu_k.
     """
 
@@ -110,20 +67,20 @@ class Spectrum:
 
     @property
     def underflows(self) -> bool:
-        """Whether a positive eigenvalue is too small for a float: use ``log_eigenvalues`` then."""
+        """Whether a positive eigenvalue is too small for a float; then use ``log_eigenvalues``."""
         is_positive = np.isfinite(self.log_eigenvalues)
         return bool(np.any(self.eigenvalues[is_positive] < np.finfo(np.float64).tiny))
 
     @property
     def shares(self) -> Floats:
-        """C(n, k) mu_k / trace: the part of the kernel's trace that degree k holds. They sum to 1."""
+        """C(n, k) mu_k / trace: the share of degree k in the kernel's trace. The shares sum to 1."""
         k = np.arange(self.n + 1)
         log_binomial = gammaln(self.n + 1) - gammaln(k + 1) - gammaln(self.n - k + 1)
         return np.asarray(np.exp(log_binomial + self.log_eigenvalues - log(self.trace)))
 
     def share(self, degree: int) -> float:
-        """The part of the trace that one degree holds."""
-        return float(self.shares[whole("degree", degree, 0, self.n)])
+        """The share of one degree in the trace."""
+        return float(self.shares[checks.whole("degree", degree, least=0, most=self.n)])
 
     @property
     def even_gaps(self) -> Floats:
@@ -168,38 +125,39 @@ def spectrum_of(
     [0.5, 0.0, 0.166666666667, 0.0]
 
     Arguments:
-        coefficients: (terms,) a_m radius^m. Of an infinite series at least 25 n terms.
+        coefficients: (terms,) a_m radius^m; at least 25 n terms of an infinite series.
         n: bits, 1 to 1000.
-        name: what the result calls the kernel.
-        ends: Psi(1) and Psi(-1), from which the terms left out are found, to 1e-13 Psi(1) at best; None if nothing is
-            left out.
-        radius: the coefficients are given multiplied by its powers, so that those of a series that converges beyond 1
-            stay in the range of floats.
+        name: of the kernel, kept in the result.
+        ends: Psi(1) and Psi(-1), from which the mass of the terms left out is found, to 1e-13 Psi(1) at best; None if
+            no term is left out.
+        radius: the coefficients are multiplied by its powers; a radius above 1 keeps the coefficients of a series that
+            converges beyond 1 in the range of floats.
     """
-    n, radius = check_bits(n), number("radius", radius)
-    series = _checked_coefficients(coefficients)
+    n, radius = check_bits(n), checks.number("radius", radius, above=0)
+    series = _check_coefficients(coefficients)
     scaled = _at_one(series, radius)
     if ends is None:
         return _spectrum(name, n, series, radius, (0.0, 0.0), fsum(scaled))
-    total = number("ends[0]", ends[0])
+    total = checks.number("ends[0]", ends[0], above=0)
     even, odd = (total + ends[1]) / 2 - scaled[0], (total - ends[1]) / 2 - fsum(scaled[1:2])
     left = _mass_left(even, scaled[2::2], total), _mass_left(odd, scaled[3::2], total)
     return _spectrum(name, n, series, radius, left, total)
 
 
-def spectrum_of_series(series: Series, n: int, *, name: str, radius: float) -> Spectrum:
-    """The spectrum of a series that knows its masses; n has been checked."""
+def spectrum_of_series(series: PowerSeries, n: int, *, name: str, radius: float) -> Spectrum:
+    """The spectrum of a series with masses; the caller has checked n."""
     masses, scaled = series.masses, _at_one(series.coefficients, radius)
     left = _mass_left(masses.even, scaled[2::2], masses.even), _mass_left(masses.odd, scaled[3::2], masses.odd)
     return _spectrum(name, n, series.coefficients, radius, left, masses.total)
 
 
 def check_bits(n: int) -> int:
-    """Refuses a number of bits this package cannot do."""
-    return whole("n", n, 1, LARGEST, " bits")
+    """``n`` as a number of bits for which there are spectra."""
+    return checks.whole("n", n, least=1, most=LARGEST)
 
 
-def _checked_coefficients(coefficients: ArrayLike) -> Floats:
+def _check_coefficients(coefficients: ArrayLike) -> Floats:
+    """The coefficients as an array; raises unless they are finite, non-negative and not all 0."""
     try:
         series = np.asarray(coefficients, dtype=np.float64)
     except (TypeError, ValueError):
@@ -219,7 +177,7 @@ def _spectrum(name: str, n: int, series: Floats, radius: float, left: tuple[floa
 
 
 def _at_one(series: Floats, radius: float) -> Floats:
-    """The terms of the series at c = 1: its coefficients without the powers of the radius."""
+    """The terms of the series at c = 1: the coefficients divided by powers of the radius."""
     return np.asarray(series * radius ** -np.arange(len(series), dtype=np.float64))
 
 
@@ -244,17 +202,17 @@ def _log_sums(series: Floats, n: int, radius: float) -> Floats:
 
 
 def _mass_left(mass: float, kept: Floats, size: float) -> float:
-    """What the terms of one parity that are not given add up to at c = 1.
+    """The sum at c = 1 of the terms of one parity that are not among ``kept``.
 
-    As a rule their mass less that of the terms given. A small difference may be made of rounding errors. It is then
-    compared with the last two terms going on as a geometric series, if they fall faster than any power law of the
-    kernels here. If so, the series converges beyond 1, that continuation is right to a per cent or so, and stands in
-    for a difference that is not close to it: noise would be seen where mu_n is 1e-297, a remainder dropped be missed.
+    As a rule it is ``mass`` less the sum of ``kept``. A small difference may consist of rounding errors. If the last
+    two terms fall faster than any power law of these kernels, the series converges beyond 1, and continuing them as a
+    geometric series gives the sum to about one per cent. Then the continuation replaces a difference that is not close
+    to it. Both errors would show: noise where mu_n is 1e-297, and a remainder that was dropped.
 
     Arguments:
-        mass: of all terms of this parity from the second order on.
-        kept: those that are given.
-        size: of the numbers the mass was found from, to compare rounding errors with.
+        mass: the sum of all terms of this parity from the second order on.
+        kept: the terms that are given.
+        size: of the numbers from which the mass was found, to compare rounding errors with.
     """
     left = mass - fsum(kept)
     given = np.flatnonzero(kept)  # attention has terms of order 3 m only

@@ -12,7 +12,7 @@ import pytest
 import torch
 from torch import nn
 
-from jostle.base.errors import UsageError
+from jostle.base.errors import FailureError, UsageError
 from jostle.boolean import cube
 from jostle.boolean.kernels import (
     FiniteAttention,
@@ -20,12 +20,12 @@ from jostle.boolean.kernels import (
     attention_gram,
     empirical_ck,
     empirical_ntk,
+    finite,
     fourier_projection,
     gram_eigenvalues,
     kernel_spectrum,
     premise,
 )
-from jostle.boolean.kernels import finite as empirical
 
 KINDS = ["ck", "ntk"]
 
@@ -122,7 +122,7 @@ def test_the_tangent_kernel_is_the_sum_over_gradients(network):
 
 def test_blocks_frozen_parameters_and_chosen_inputs(network, monkeypatch):
     whole = empirical_ntk(network, 4)
-    monkeypatch.setattr(empirical, "_AT_ONCE", 30)
+    monkeypatch.setattr(finite, "_AT_ONCE", 30)
     np.testing.assert_allclose(empirical_ntk(network, 4), whole, rtol=1e-12)
     np.testing.assert_allclose(empirical_ntk(network, inputs=cube.points(4)[3:7]), whole[3:7, 3:7], rtol=1e-12)
     network[0].requires_grad_(False)
@@ -152,7 +152,7 @@ def test_features_of_a_module_are_taken_in_eval_mode_and_in_its_own_dtype(networ
 
 def test_the_mode_comes_back_after_an_error(network):
     for call in (empirical_ck, empirical_ntk):
-        with pytest.raises(UsageError):
+        with pytest.raises(FailureError):
             call(network, 3)
         assert all(part.training for part in network.modules())
 
@@ -160,33 +160,48 @@ def test_the_mode_comes_back_after_an_error(network):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: empirical_ntk(nn.Linear(11, 1), 11), "n is 11; expected a whole number from 1 to 10 .* give inputs"),
-        (lambda: empirical_ntk(nn.Linear(4, 1), 4.0), "n is 4.0; expected a whole number"),
-        (lambda: empirical_ck(lambda x: x, True), "n is True; expected a whole number"),
-        (lambda: empirical_ntk(nn.Linear(4, 1), 3), "model does not take inputs of the shape \\(2, 3\\)"),
-        (lambda: empirical_ck(nn.Linear(4, 1), 3), "features does not take inputs of the shape \\(8, 3\\)"),
+        (lambda: empirical_ntk(nn.Linear(11, 1), 11), "n=11 must be a whole number from 1 to 10; give inputs"),
+        (lambda: empirical_ntk(nn.Linear(4, 1), 4.0), "n=4.0 must be a whole number"),
+        (lambda: empirical_ck(lambda x: x, True), "n=True must be a whole number"),
         (lambda: empirical_ntk(lambda x: x, 3), "model is a function; expected a torch.nn.Module"),
-        (lambda: empirical_ck(lambda x: (x,), 3), "features answers with a tuple; expected a tensor"),
-        (lambda: FiniteAttention(2, 2, width=4, heads=0, seed=0), "heads is 0; expected a whole number of at least 1"),
-        (lambda: FiniteAttention(2, 2, width=0, heads=2, seed=0), "width is 0"),
-        (lambda: FiniteAttention(2, 0, width=4, heads=2, seed=0), "dim is 0"),
-        (lambda: FiniteAttention(2, 2, width=4, heads=2, head_dim=0, seed=0), "head_dim is 0"),
-        (lambda: FiniteMlp(2, width=0, seed=0), "width is 0"),
-        (lambda: FiniteMlp(0, width=2, seed=0), "n is 0"),
-        (lambda: empirical_ntk(nn.Linear(3, 1), 0), "n is 0"),
-        (lambda: empirical_ntk(nn.Linear(3, 2), 3), "answers 2 inputs with the shape \\(2, 2\\)"),
+        (lambda: empirical_ck(lambda x: "x", 3), "features must answer with a tensor of outputs, not str"),
+        (lambda: FiniteAttention(2, 2, width=4, heads=0, seed=0), "heads=0 must be a whole number, at least 1"),
+        (lambda: FiniteAttention(2, 2, width=0, heads=2, seed=0), "width=0"),
+        (lambda: FiniteAttention(2, 0, width=4, heads=2, seed=0), "dim=0"),
+        (lambda: FiniteAttention(2, 2, width=4, heads=2, head_dim=0, seed=0), "head_dim=0"),
+        (lambda: FiniteMlp(2, width=0, seed=0), "width=0"),
+        (lambda: FiniteMlp(0, width=2, seed=0), "n=0"),
+        (lambda: empirical_ntk(nn.Linear(3, 1), 0), "n=0"),
+        (lambda: empirical_ntk(nn.Linear(3, 2), 3), "model answered 2 inputs with shape \\(2, 2\\)"),
         (lambda: empirical_ntk(nn.Linear(3, 1)), "either n, for the whole cube, or inputs"),
         (lambda: empirical_ntk(nn.Linear(3, 1), 3, inputs=torch.ones(2, 3)), "either n"),
-        (lambda: empirical_ntk(nn.Linear(3, 1), inputs=torch.ones(3)), "inputs has the shape \\(3,\\)"),
+        (lambda: empirical_ntk(nn.Linear(3, 1), inputs=torch.ones(3)), "inputs has shape \\(3,\\)"),
         (lambda: empirical_ntk(nn.Flatten(), 1), "no parameter that requires a gradient"),
-        (lambda: empirical_ck(lambda x: x[:, 0], 3), "features answers with the shape \\(8,\\)"),
+        (lambda: empirical_ck(lambda x: x[:, 0], 3), "features answered 8 inputs with shape \\(8,\\)"),
         (
             lambda: FiniteAttention(2, 2, width=4, heads=2, kind="soft", seed=0),
             "unknown attention 'soft'; did you mean",
         ),
-        (lambda: FiniteMlp(2, width=4, depth=0, seed=0), "depth is 0"),
+        (lambda: FiniteMlp(2, width=4, depth=0, seed=0), "depth=0"),
     ],
 )
 def test_wrong_use_is_answered_in_one_line(call, message):
     with pytest.raises(UsageError, match=message):
         call()
+
+
+@pytest.mark.parametrize(("call", "name", "count"), [(empirical_ntk, "model", 2), (empirical_ck, "features", 8)])
+def test_a_model_that_raises_is_named_with_its_batch(call, name, count):
+    message = f"{name} raised RuntimeError on a batch of input \\({count}, 3\\): .*check n"
+    with pytest.raises(FailureError, match=message):
+        call(nn.Linear(4, 1), 3)
+
+
+def test_logits_are_read_from_a_mapping_too():
+    class Wrapped(nn.Linear):
+        def forward(self, x):
+            return {"logits": super().forward(x)}
+
+    wrapped, plain = Wrapped(3, 1), nn.Linear(3, 1)
+    plain.load_state_dict(wrapped.state_dict())
+    np.testing.assert_array_equal(empirical_ntk(wrapped, 3), empirical_ntk(plain, 3))
