@@ -10,7 +10,7 @@ from safetensors.torch import save_file
 from torch import nn
 
 import jostle
-from jostle.data.image_folder import open_images
+from jostle.data.image_folder import ImageFiles, open_images
 from jostle.data.preprocessing import Preprocessing
 from tests.cli.test_cli import run
 
@@ -70,6 +70,17 @@ def test_images_are_made_as_the_model_wants_them(capsys, folder, data):
     assert (code, err) == (0, "")
     assert json.loads(out)["value"] == expected(network(), **HALF).value
     assert json.loads(out)["settings"]["num_inputs"] == 6
+
+
+def test_a_photograph_is_decoded_once_however_many_trials_it_is_in(capsys, folder, monkeypatch):
+    decoded, decode = [], ImageFiles.__getitem__
+    monkeypatch.setattr(ImageFiles, "__getitem__", lambda files, row: decoded.append(row) or decode(files, row))
+    command = [word for word in words("py:pretrained_models.py:classifier", "images:photos") if word != "--draws"]
+    command.remove(2)
+    code, out, _ = run(capsys, *command, "--half-width", 0.05)
+    assert code == 0
+    assert json.loads(out)["trials"] > 100
+    assert sorted(decoded) == list(range(6))
 
 
 def test_a_model_that_does_not_say_takes_what_the_data_says(capsys, folder):

@@ -3,8 +3,10 @@ import pytest
 import torch
 from torch.utils.data import DataLoader, Dataset, IterableDataset, SubsetRandomSampler, TensorDataset
 
+import jostle
 from jostle.base.errors import UsageError
-from jostle.tokens import Coordinates, Inputs, Patches, Rows, Whole
+from jostle.estimates.request import Request
+from jostle.tokens import Coordinates, Inputs, Patches, Rows, Whole, sources
 
 X = torch.randn(10, 5, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
 
@@ -107,8 +109,6 @@ def test_nan_and_infinity_are_counted():
     broken[4, 0, 0], broken[6, 1, 1] = torch.nan, torch.inf
     with pytest.raises(UsageError, match=r"2 of 10 inputs hold NaN or infinity \(first: input 4\)"):
         Inputs(broken, Rows()).check_finite()
-    with pytest.raises(UsageError, match=r"2 of 10"):
-        Inputs(broken, Rows()).check_finite(block=3)
     Inputs(torch.randint(5, (4, 3)), Rows()).check_finite()
 
 
@@ -151,3 +151,59 @@ def test_two_inputs_are_not_taken_for_inputs_and_labels():
         inputs = Inputs(pair, Rows())
         assert len(inputs) == 2
         assert torch.equal(inputs.batch(np.arange(2))[""], X[:2])
+
+
+class Counting(Dataset):
+    """A dataset that counts how often each item was read."""
+
+    def __init__(self, inputs):
+        self.held, self.reads = inputs, np.zeros(len(inputs), dtype=int)
+
+    def __len__(self):
+        return len(self.held)
+
+    def __getitem__(self, index):
+        self.reads[index] += 1
+        return self.held[index], 0
+
+
+@pytest.mark.parametrize("plan", [jostle.Until(half_width=0.05), jostle.Grid(3)])
+def test_an_item_is_read_once_however_many_trials_it_is_in(plan):
+    counting = Counting(X)
+    found = jostle.measure(lambda x: x.sum(dim=(1, 2)), counting, tokens="rows", perturbation="sphere:1", plan=plan)
+    wanted = jostle.measure(lambda x: x.sum(dim=(1, 2)), X, tokens="rows", perturbation="sphere:1", plan=plan)
+    assert found.trials > 10 * len(X)
+    assert counting.reads.tolist() == [1] * len(X)
+    assert found.per_input.tolist() == wanted.per_input.tolist()
+
+
+def test_nothing_is_read_before_it_is_needed():
+    counting = Counting(X)
+    request = Request.build(tokens="rows", perturbation="sphere:1")
+    request.prepare({"sum": lambda x: x.sum(dim=(1, 2))}, counting)
+    assert counting.reads.sum() == 1  # the first, which says what shape inputs have
+
+
+def test_more_inputs_than_fit_the_cache_are_read_again_and_memory_is_bounded(monkeypatch):
+    monkeypatch.setattr(sources, "CACHE_BYTES", 3 * X[0].nbytes)
+    counting = Counting(X)
+    inputs = Inputs(counting, Rows())
+    for start in (0, 4, 0):
+        chosen = np.array([start, start + 3, start, start + 1, start + 2])
+        assert torch.equal(inputs.batch(chosen)[""], X[chosen])
+        assert inputs.items.bytes_kept <= 3 * X[0].nbytes
+    assert counting.reads[:4].tolist() == [2] * 4  # and never more than once for a batch
+    monkeypatch.setattr(sources, "CACHE_BYTES", 0)
+    choices = {"tokens": "rows", "perturbation": "sphere:1", "plan": "grid:1"}
+    both = [jostle.measure(lambda x: x.sum(dim=(1, 2)), source, **choices) for source in (X, counting)]
+    assert both[0].per_input.tolist() == both[1].per_input.tolist()
+
+
+def test_items_that_are_not_finite_are_found_when_they_are_read():
+    broken = X.clone()
+    broken[4, 0, 0] = torch.nan
+    inputs = Inputs(Counting(broken), Rows())
+    inputs.check_finite()
+    inputs.batch(np.array([0, 3]))
+    with pytest.raises(UsageError, match=r"input 4 holds NaN or infinity"):
+        inputs.batch(np.array([3, 4]))

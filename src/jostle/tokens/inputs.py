@@ -10,7 +10,7 @@ from torch import Tensor
 
 from jostle.base.errors import UsageError
 from jostle.tokens.padding import Padding, share_by_position
-from jostle.tokens.sources import ONLY, Batch, as_dataset, as_tensors, collated
+from jostle.tokens.sources import ONLY, Batch, Items, as_dataset, as_tensors, rows_finite
 from jostle.tokens.text import check_ids, real_tokens, special_missing
 from jostle.tokens.text_views import SPECIAL_KEY, Embeddings, TextView
 from jostle.tokens.view import TokenView
@@ -33,10 +33,13 @@ class Inputs:
 
     def __init__(self, source: Any, view: TokenView, mask: Any = None, pad: int | None = None) -> None:
         self.view = view
-        self._fetch, self._tensors = None, as_tensors(source)
-        if self._tensors is None:
-            self._fetch, self._tensors = as_dataset(source)
-        self.count = len(self._fetch) if self._fetch is not None else _common_length(self._tensors or {})
+        self.items: Items | None = None  # of inputs that are read one by one, when they are needed
+        tensors = as_tensors(source)
+        if tensors is None:
+            dataset, tensors = as_dataset(source)
+            self.items = None if dataset is None else Items(dataset)
+        self._tensors = tensors
+        self.count = len(self.items) if self.items is not None else _common_length(self._tensors or {})
         if self.count == 0:
             raise UsageError("inputs are empty: there is nothing to measure")
         sample = self.batch(np.zeros(1, dtype=np.int64))
@@ -68,10 +71,11 @@ class Inputs:
             indices: which inputs.
             window: for text, the columns (from, to) that are wanted; all of them by default.
         """
-        if self._fetch is not None:
-            whole = collated([self._fetch[int(index)] for index in indices])
-            kept = whole if window is None else self._cut(whole, window)
-            return {key: tensor.contiguous() for key, tensor in kept.items()}
+        if self.items is not None:
+            whole = self.items.batch(indices)
+            if window is None:
+                return whole
+            return {key: tensor.contiguous() for key, tensor in self._cut(whole, window).items()}
         chosen = torch.from_numpy(np.ascontiguousarray(indices))
         tensors = self._tensors or {}
         kept = tensors if window is None else self._cut(tensors, window)
@@ -115,15 +119,13 @@ class Inputs:
             return None
         return torch.cat([self.batch(np.asarray([index]))[name] for index in range(self.count)])
 
-    def check_finite(self, block: int = 256) -> None:
-        """Raise if any input holds NaN or infinity, with the count and the first index."""
-        bad: list[int] = []
-        for start in range(0, self.count, block):
-            indices = np.arange(start, min(start + block, self.count))
-            batch = self.batch(indices)
-            finite = torch.stack([_rows_finite(tensor) for tensor in batch.values()]).all(dim=0)
-            bad.extend(indices[~finite.numpy()].tolist())
-        if bad:
+    def check_finite(self) -> None:
+        """Raise if any input holds NaN or infinity, with their number and the first; ``Items`` check their own."""
+        if self._tensors is None:
+            return
+        finite = torch.stack([rows_finite(tensor) for tensor in self._tensors.values()]).all(dim=0)
+        bad = np.flatnonzero(~finite.numpy())
+        if len(bad):
             raise UsageError(
                 f"{len(bad)} of {self.count} inputs hold NaN or infinity (first: input {bad[0]}); clean them first"
             )
@@ -219,12 +221,6 @@ class Inputs:
             return real & np.isin(ids.numpy(), view.special_ids)
         marked = self.entry(SPECIAL_KEY)
         return None if marked is None else real & self._truths(marked, SPECIAL_KEY)
-
-
-def _rows_finite(tensor: Tensor) -> Tensor:
-    if not tensor.is_floating_point():
-        return torch.ones(len(tensor), dtype=torch.bool)
-    return tensor.isfinite().reshape(len(tensor), -1).all(dim=1)
 
 
 def _common_length(tensors: Mapping[str, Tensor]) -> int:
