@@ -307,9 +307,11 @@ class TestUnusualArguments:
 
     def test_questions_about_a_set_or_a_rho(self):
         b = analyse([-1, -1, -1, 1])
-        for subset in (0, [0.0], "a"):
-            with pytest.raises(UsageError, match="must list coordinates"):
+        for subset in (0, "a"):
+            with pytest.raises(UsageError, match="must be a list of coordinates, whole numbers from 0 to 1"):
                 b.coefficient(subset)
+        with pytest.raises(UsageError, match=r"coordinate of subset \[0\.0\]=0\.0 must be a whole number from 0 to 1"):
+            b.coefficient([0.0])
         with pytest.raises(UsageError, match="twice"):
             b.coefficient([0, 0])
         with pytest.raises(UsageError, match="must be a number"):

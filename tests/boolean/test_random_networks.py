@@ -254,7 +254,7 @@ class TestWrongUse:
             ({"batch": 0}, "batch=.* must be a whole number"),
             ({"inputs": 0}, "inputs=.* must be a whole number"),
             ({"init": "normal"}, "unknown init 'normal'"),
-            ({"init": "uniform", "scale": -1}, "scale must be a number above 0"),
+            ({"init": "uniform", "scale": -1}, "scale=-1 must be a finite number above 0"),
             ({"scale": 2.0}, "scale=2.0 has no meaning with init='default'"),
             ({"threshold": "mean"}, "unknown threshold 'mean'; did you mean median"),
             ({"widht": 3}, "unknown mlp argument 'widht'; did you mean width"),

@@ -1,10 +1,10 @@
-"""The Boolean cube, where everything can be computed exactly. Left of here: estimates. Right of here: results.
+"""Functions on the Boolean cube {-1, 1}^n, whose sensitivity and Fourier spectrum are computed exactly.
 
-``cube`` fixes the order of tables; ``pointwise`` and ``fourier`` compute on them; ``stability`` holds what follows
-from the Fourier weights; ``tables`` evaluates a function once at every point; ``analysing`` puts them together, and
-``sampled`` estimates the same quantities where 2^n points are too many. ``functions`` are known answers,
-``truth_tables`` reads and writes files, ``kernels`` are what wide networks prefer, ``networks`` and
-``random_networks`` what random weights compute.
+``analyse`` is the entrance. It makes a table of the function (``tables``, in the order of ``cube``) and computes
+sensitivities (``pointwise``), Fourier weights (``fourier``) and noise stability (``stability``); where 2^n points are
+too many, ``sampled`` estimates the same quantities. ``functions`` have closed forms to compare with. ``kernels`` are
+those of wide and finite networks on the cube; ``networks`` are networks on bits, and ``random_networks`` the functions
+that random weights compute.
 """
 
 from jostle.boolean import functions, kernels, networks

@@ -2,19 +2,19 @@
 
 A table of f holds f(x) for x in the order of ``itertools.product((-1, 1), repeat=n)``: the first coordinate is the
 most significant bit of the row number, and a bit 1 stands for +1. Fourier coefficients are listed in the same order,
-with "is in U" in place of "is +1". Everything else in this package relies on this order and on nothing else.
+with "is in U" in place of "is +1". Everything else in this package relies on this order.
 """
 
-import operator
 from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from jostle.base import checks
 from jostle.base.errors import UsageError
 
-LARGEST = 24  # the largest n whose 2^n points are enumerated: 16 million evaluations, a table of 16 MB
+LARGEST = 24  # the largest n whose 2^n points are enumerated: 16 million evaluations and a table of 16 MB
 
 
 def points(n: int, start: int = 0, stop: int | None = None) -> NDArray[np.int8]:
@@ -51,18 +51,15 @@ def degrees(n: int) -> NDArray[np.uint8]:
 
 
 def subset_row(subset: Iterable[int], n: int) -> int:
-    """The row of a table of coefficients that belongs to a set of coordinates (counted from 0).
+    """The row of a set of coordinates (counted from 0) in a table of Fourier coefficients.
 
     >>> subset_row([0, 2], 3)
     5
     """
-    try:
-        chosen = [operator.index(coordinate) for coordinate in subset]
-    except TypeError:
-        raise UsageError(f"subset {subset!r} must list coordinates, whole numbers from 0 to {n - 1}") from None
-    for coordinate in chosen:
-        if not 0 <= coordinate < n:
-            raise UsageError(f"subset {chosen} has the coordinate {coordinate}; expected 0 to {n - 1}")
+    if not isinstance(subset, Iterable) or isinstance(subset, str | bytes):
+        raise checks.wrong("subset", subset, f"a list of coordinates, whole numbers from 0 to {n - 1}")
+    given = list(subset)
+    chosen = [checks.whole(f"coordinate of subset {given}", item, least=0, most=n - 1) for item in given]
     if len(set(chosen)) < len(chosen):
-        raise UsageError(f"subset {chosen} names a coordinate twice")
+        raise checks.wrong("subset", chosen, "different coordinates", "; one of them is named twice")
     return sum(1 << (n - 1 - coordinate) for coordinate in chosen)

@@ -1,10 +1,10 @@
-"""Fourier analysis on the cube by the fast Walsh-Hadamard transform.
+"""Fourier analysis on the cube, by the fast Walsh-Hadamard transform.
 
     fhat(U) = 2^-n sum over x of f(x) chi_U(x),   chi_U(x) = product of x_i over i in U,
     f = sum over U of fhat(U) chi_U
 
-Source: O'Donnell, "Analysis of Boolean Functions" (2014), chapters 1 and 2. n 2^n additions, in place, where the
-matrix of all characters would hold 4^n numbers.
+Source: O'Donnell, "Analysis of Boolean Functions" (2014), chapters 1 and 2. The transform takes n 2^n additions, in
+place; the matrix of all characters would have 4^n numbers.
 """
 
 from collections.abc import Iterator
@@ -17,10 +17,10 @@ from jostle.boolean.cube import degrees, dimension
 
 Floats = NDArray[np.float64]
 
-_CHUNK = 1 << 15  # values worked on at once: they stay in a core's own cache
-_LOW = 5  # the lowest so many coordinates at once, as one product with a 32 x 32 matrix
-_EXACT = 24  # float32 holds the sums of 2^24 signs exactly
-_SPLIT = 18  # larger tables are transformed in four parts
+_CHUNK = 1 << 15  # values at once: they fit into a core's own cache
+_LOW = 5  # number of the lowest coordinates done together, as one product with a 32 x 32 matrix
+_EXACT = 24  # float32 holds sums of 2^24 signs exactly
+_SPLIT = 18  # tables of more bits are transformed in four parts
 
 
 def coefficients(table: NDArray[Any]) -> Floats:
@@ -42,11 +42,10 @@ def values(coefficients: NDArray[Any]) -> Floats:
     [1.0, -1.0, -1.0, 1.0]
     """
     n = dimension(coefficients, "coefficients")
-    table = np.ascontiguousarray(
-        coefficients * np.where(degrees(n) % 2, -1.0, 1.0)
-    )  # the transform is its own inverse up to these signs
+    signs = np.where(degrees(n) % 2, -1.0, 1.0)  # up to these the transform is its own inverse
+    table = np.ascontiguousarray(coefficients * signs)
     transform(table)
-    table *= np.where(degrees(n) % 2, -1.0, 1.0)
+    table *= signs
     return np.asarray(table, dtype=np.float64)
 
 
@@ -54,7 +53,7 @@ def weight_by_degree(table: NDArray[Any]) -> Floats:
     """W_k = sum of fhat(U)^2 over the U of size k, for k = 0..n: (n + 1,).
 
     For a table of signs (int8) with n up to 24 the weights are exact: sums and squares are whole numbers that floats
-    hold, divided by 4^n at the end. Large tables are transformed part by part and never held whole.
+    hold, divided by 4^n at the end. Large tables are transformed part by part; the whole transform is never in memory.
 
     >>> weight_by_degree(np.array([-1, -1, -1, 1], dtype=np.int8)).tolist()  # AND
     [0.25, 0.5, 0.25]
@@ -73,7 +72,7 @@ def weight_by_degree(table: NDArray[Any]) -> Floats:
 def transform(array: NDArray[Any]) -> None:
     """2^n fhat(U) for every U along the last axis of a contiguous array of floats, in place."""
     n = dimension(array)
-    if not array.flags.c_contiguous:  # reshaping it would make a copy, and the work would be lost
+    if not array.flags.c_contiguous:  # reshape would make a copy, and the result would be lost
         raise ValueError("transform works in place and needs a C-contiguous array")
     low = min(_LOW, n)
     matrix = _characters(low).astype(array.dtype)
@@ -86,7 +85,7 @@ def transform(array: NDArray[Any]) -> None:
 
 
 def _butterflies(pairs: NDArray[Any]) -> None:
-    """(a, b) -> (a + b, b - a) along the middle axis of (count, 2, half), in place, a cache-full at a time."""
+    """(a, b) -> (a + b, b - a) along the middle axis of (count, 2, half), in place, one chunk at a time."""
     count, _, half = pairs.shape
     step, width = max(1, _CHUNK // half), min(half, _CHUNK)
     for start in range(0, count, step):
@@ -107,7 +106,7 @@ def _characters(n: int) -> Floats:
 
 
 def _transformed_parts(table: NDArray[Any], n: int) -> Iterator[tuple[int, NDArray[Any]]]:
-    """2^n fhat in parts: (how many of the leading coordinates are in U, the part's transform)."""
+    """2^n fhat in parts: (number of leading coordinates in U, transform of the part)."""
     kind = np.float32 if table.dtype == np.int8 and n <= _EXACT else np.float64
     leading = 2 if n > _SPLIT else 0
     blocks = np.ascontiguousarray(table).reshape(2**leading, -1)

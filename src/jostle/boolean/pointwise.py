@@ -1,9 +1,9 @@
-"""Sensitivity at every point of the cube, by comparing neighbours that already lie in the table.
+"""Sensitivity at every point of the cube, by comparing neighbours in the table.
 
     s(x, f) = (1/4) sum over i of (f(x) - f(x with bit i flipped))^2,
 
 which for f into {-1, 1} is the number of bits whose flip changes f(x). Source: paper 1 (2403.06925), Eq. 1, and
-paper 2 (2402.09963), section 2. 2^n evaluations of f are enough: each edge of the cube is looked at once.
+paper 2 (2402.09963), section 2. 2^n evaluations of f are enough: each edge of the cube is compared once.
 """
 
 from collections.abc import Iterator
@@ -40,7 +40,7 @@ def sensitivities(table: NDArray[Any]) -> NDArray[Any]:
 def influences(table: NDArray[Any]) -> Floats:
     """Inf_i = mean over x of (1/4) (f(x) - f(x with bit i flipped))^2 for each coordinate i: (..., n).
 
-    For f into {-1, 1}: the share of inputs at which bit i decides. They sum to the total sensitivity.
+    For f into {-1, 1} it is the share of inputs at which a flip of bit i changes f. The sum is the total sensitivity.
 
     >>> influences(np.array([-1, -1, -1, 1], dtype=np.int8)).tolist()  # AND
     [0.5, 0.5]
@@ -64,7 +64,7 @@ def _pairs(table: NDArray[Any], n: int, coordinate: int) -> NDArray[Any]:
 
 
 def _pieces(pairs: NDArray[Any]) -> Iterator[tuple[slice, slice]]:
-    """Slices of the first and the last axis that cover all pairs, some ten thousand at a time."""
+    """Slices of the first and the last axis that cover all pairs, ``_CHUNK`` at a time."""
     count, _, inner = pairs.shape
     step, width = max(1, _CHUNK // inner), min(inner, _CHUNK)
     for start in range(0, count, step):
@@ -73,7 +73,7 @@ def _pieces(pairs: NDArray[Any]) -> Iterator[tuple[slice, slice]]:
 
 
 def _change(pairs: NDArray[Any], rows: slice, columns: slice, is_signs: bool) -> NDArray[Any]:
-    """(f(x) - f(x'))^2 / 4 of a piece of pairs: whether it changes, for signs."""
+    """(f(x) - f(x'))^2 / 4 of some pairs; for signs, whether the sign changes."""
     below, above = pairs[rows, 0, columns], pairs[rows, 1, columns]
     if is_signs:
         changed: NDArray[Any] = below != above

@@ -1,9 +1,9 @@
-"""The Boolean functions that randomly initialised networks compute, and their sensitivity.
+"""The Boolean functions of networks with random weights, and their sensitivity.
 
-An ensemble is many functions on n bits: those of networks with random weights, or uniformly random ones as control.
-Sources: Bhattamishra et al. 2023, "Simplicity bias in transformers and their ability to learn sparse Boolean
+An ensemble is many functions on n bits: those of networks with random weights, or uniformly random functions as a
+control. Sources: Bhattamishra et al. 2023, "Simplicity bias in transformers and their ability to learn sparse Boolean
 functions" (weights U(-10, 10), all inputs up to 12 bits); the sensitivity profile (K_0, ..., K_n) of the follow-up of
-paper 2 (2606.08768). Left on the line: ``networks``, ``pointwise``.
+paper 2 (2606.08768).
 """
 
 from collections.abc import Iterator
@@ -22,8 +22,7 @@ from jostle.base.errors import UsageError
 from jostle.base.estimate import Interval
 from jostle.base.randomness import Stream
 from jostle.boolean import cube, fourier, networks, pointwise
-from jostle.boolean.networks import ensemble as stacking
-from jostle.boolean.networks import parts as initialisation
+from jostle.boolean.networks.ensemble import all_logits, best_batch, check_init, redraw, seed_of
 from jostle.estimates.result import checked_whole
 from jostle.intervals import fixed
 
@@ -38,13 +37,13 @@ TIE = 1e-5  # logits closer than this, relative to the largest, are equal up to 
 
 @dataclass(frozen=True)
 class Ensemble:
-    """Functions f_1, ..., f_count from n bits to signs, and what is measured on each.
+    """Functions f_1, ..., f_count from n bits to signs, with the sensitivity of each.
 
-    Everything is a mean, a maximum or a count over the inputs at hand: all 2^n of them if ``is_exact``, otherwise
-    uniformly random ones, of which each function has its own. Then means estimate those over the cube
-    (see ``total_sensitivity_intervals``): without bias for the threshold ``zero``; with ``median`` the threshold is
-    taken from the same inputs, which makes few of them look too sensitive. ``max_sensitivity`` and ``has_zero`` can
-    only be too small and ``is_constant`` too often true.
+    Every quantity is a mean, a maximum or a count over the inputs: all 2^n if ``is_exact``, otherwise uniformly random
+    inputs, drawn for each function apart. Then means estimate the means over the cube (see
+    ``total_sensitivity_intervals``). They are unbiased for the threshold ``zero``; the threshold ``median`` is taken
+    from the same inputs, and with few inputs the sensitivity is then estimated too large. ``max_sensitivity`` and
+    ``has_zero`` can only be too small, and ``is_constant`` is true too often.
 
     Arguments:
         n: how many bits.
@@ -123,7 +122,7 @@ class Ensemble:
         """The largest size of a U with fhat(U) != 0; 0 for a constant: (count,). Exact ensembles only."""
         self._need_tables("degrees")
         sizes = cube.degrees(self.n).astype(np.int64)
-        # The coefficients of a table of signs are whole multiples of 2^-n, without rounding: no tolerance is needed.
+        # Coefficients of a table of signs are whole multiples of 2^-n, without rounding errors: no tolerance is needed.
         return np.array([sizes[fourier.coefficients(table) != 0].max() for table in self.signs], dtype=np.int64)
 
     def total_sensitivity_intervals(self, level: float = 0.95) -> Floats:
@@ -137,9 +136,9 @@ class Ensemble:
         return np.array([fixed.bounded_mean(*fixed.histogram(row), level, bounds) for row in self.sensitivities])
 
     def summary(self, level: float = 0.95) -> dict[str, Any]:
-        """Means over the functions with intervals for the mean over all that the settings could have drawn.
+        """Means over the functions, with intervals for the mean over all functions that the settings can draw.
 
-        Bounded quantities by Gaffke's bound, shares of functions by Clopper and Pearson. A plain dictionary.
+        Intervals are Gaffke's for bounded quantities and Clopper and Pearson's for shares. A plain dictionary.
         """
         found: dict[str, Any] = {"n": self.n, "count": len(self), "is_exact": self.is_exact, **self.settings}
         means = {
@@ -159,7 +158,7 @@ class Ensemble:
 
     def _need_tables(self, what: str) -> None:
         if not self.is_exact:
-            raise UsageError(f"{what} needs all 2^{self.n} inputs, and only some were evaluated; leave out inputs=")
+            raise UsageError(f"{what} needs all 2^{self.n} inputs, but only some were evaluated; leave out inputs=")
 
 
 def random_networks(
@@ -182,16 +181,17 @@ def random_networks(
         n: how many bits.
         count: how many networks. Network j is the same whatever ``count`` and ``batch`` are (``draw_network``).
         init: ``default`` (the module's own), ``uniform``, ``gaussian``, ``xavier-uniform`` or ``xavier-normal``; see
-            ``initialisation.redraw`` for which parameters are drawn.
+            ``networks.ensemble.redraw`` for which parameters are drawn.
         scale: U(-scale, scale), N(0, scale^2), or the gain of Xavier.
         seed: of everything.
         threshold: ``zero``, f(x) = 1 if the logit is >= 0 (a sigmoid >= 0.5), otherwise -1. ``median``, f(x) = 1 if
             the logit exceeds the network's lower median over the inputs (the value at place N/2 of N sorted logits)
-            by more than 1e-5 times its largest absolute logit, otherwise -1. So half of the values are 1 if no logits
-            are tied with the median; ties, exact or by rounding, all become -1.
-        inputs: None for all 2^n (n up to 16); otherwise so many uniformly random points for each network, each
+            by more than 1e-5 times its largest absolute logit, otherwise -1. Half of the values are then 1 if no logit
+            ties with the median; ties, exact or by rounding, all become -1.
+        inputs: None for all 2^n (n up to 16), or the number of uniformly random points for each network, each
             evaluated with its n neighbours.
-        batch: networks evaluated at once; chosen by their size unless given. A matter of speed only, up to rounding.
+        batch: networks evaluated at once; by default chosen by their size. It changes the speed, and results up to
+            rounding.
         sizes: of the network, e.g. ``depth``, ``dim``.
 
     A logit that is not finite is an error that names the network.
@@ -202,20 +202,20 @@ def random_networks(
     """
     n, count = checked_whole("n", n, least=1), checked_whole("count", count, least=1)
     seed = checked_whole("seed", seed)
-    initialisation.check_init(init, scale)
+    check_init(init, scale)
     checks.choice("threshold", threshold, THRESHOLDS)
     settings = {"name": name, "init": init, "scale": scale, "seed": seed, "threshold": threshold, **sizes}
     _check_inputs(n, inputs)
     if batch is None:
         first = draw_network(name, n, 0, init=init, scale=scale, seed=seed, **sizes)
-        batch = stacking.best_batch(first, 2**n if inputs is None else inputs * (n + 1), n)
+        batch = best_batch(first, 2**n if inputs is None else inputs * (n + 1), n)
     checks.sizes(batch=batch)
     found: list[tuple[NDArray[np.int8], NDArray[Any]]] = []
     for start in range(0, count, batch):
         indices = range(start, min(start + batch, count))
         drawn = [draw_network(name, n, index, init=init, scale=scale, seed=seed, **sizes) for index in indices]
         points = _points(n, indices, inputs, seed)
-        values = stacking.logits(drawn, points)  # (networks, rows)
+        values = all_logits(drawn, points)  # (networks, rows)
         _check_finite(values, indices, settings)
         found.append(_signs_and_sensitivities(values, n, threshold, inputs))
     signs, sensitivities = (np.concatenate(parts) for parts in zip(*found, strict=True))
@@ -227,8 +227,8 @@ def draw_network(
 ) -> nn.Module:
     """Network number ``index`` of the ensemble that ``random_networks`` makes with the same arguments; float32."""
     with _float32():
-        network = networks.create(name, n, initialisation.seed_of(seed, "default weights", index), **sizes)
-    initialisation.redraw(network, init, scale, seed=initialisation.seed_of(seed, "weights", index))
+        network = networks.create(name, n, seed_of(seed, "default weights", index), **sizes)
+    redraw(network, init, scale, seed=seed_of(seed, "weights", index))
     return network
 
 
@@ -261,7 +261,7 @@ def _check_inputs(n: int, inputs: int | None) -> None:
 
 
 def _points(n: int, indices: range, inputs: int | None, seed: int) -> Tensor:
-    """The whole cube, (2^n, n), or each network's own points, each before its n neighbours, (networks, rows, n)."""
+    """The whole cube, (2^n, n); or random points of each network, each before its n neighbours, (networks, rows, n)."""
     if inputs is None:
         return torch.from_numpy(cube.points(n)).float()
     stream, none = Stream(seed, "points"), np.zeros(len(indices))
@@ -274,7 +274,7 @@ def _points(n: int, indices: range, inputs: int | None, seed: int) -> Tensor:
 def _signs_and_sensitivities(
     logits: Tensor, n: int, threshold: str, inputs: int | None
 ) -> tuple[NDArray[np.int8], NDArray[Any]]:
-    """f(x) and s(x, f) at the inputs, from the logits at them, or at them and their neighbours: (networks, rows)."""
+    """f(x) and s(x, f) at the inputs. ``logits``, (networks, rows): at the whole cube, or at inputs and neighbours."""
     values = logits.numpy()
     if inputs is not None:
         values = values.reshape(len(values), inputs, n + 1)

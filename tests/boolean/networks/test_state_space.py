@@ -6,13 +6,13 @@ import torch
 from torch import nn
 
 from jostle.boolean import networks
-from jostle.boolean.networks.state_space import RMSNorm, Selective
+from jostle.boolean.networks.state_space import BooleanSelective, RMSNorm
 from tests.boolean.networks.test_create import cube_of
 
 
 @torch.no_grad()
 def test_the_recurrence_written_number_by_number():
-    mixer = Selective(dim=3, inner=4, state=2, kernel=2)
+    mixer = BooleanSelective(dim=3, inner=4, state=2, kernel=2)
     with torch.no_grad():
         mixer.skip += torch.randn(4)
     tokens = torch.randn(1, 5, 3)
@@ -41,7 +41,7 @@ def test_the_recurrence_written_number_by_number():
 
 
 def test_no_token_sees_what_comes_after_it():
-    mixer, tokens = Selective(dim=3, inner=4, state=2, kernel=3), torch.randn(2, 6, 3)
+    mixer, tokens = BooleanSelective(dim=3, inner=4, state=2, kernel=3), torch.randn(2, 6, 3)
     changed = tokens.clone()
     changed[:, 4:] += 1
     assert torch.equal(mixer(changed)[:, :4], mixer(tokens)[:, :4])
@@ -56,7 +56,7 @@ def test_the_memory_reaches_back_beyond_the_convolution():
 
 
 def test_the_start_is_the_papers():
-    mixer = Selective(dim=32, inner=64, state=3, kernel=4)
+    mixer = BooleanSelective(dim=32, inner=64, state=3, kernel=4)
     steps = nn.functional.softplus(mixer.step_offset)
     assert steps.min() >= 1e-3
     assert steps.max() <= 1e-1

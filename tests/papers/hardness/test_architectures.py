@@ -8,7 +8,7 @@ import torch
 from jostle import landscape
 from jostle.base.errors import UsageError
 from jostle.boolean import cube
-from jostle.boolean.networks.mlp import MLP
+from jostle.boolean.networks.mlp import BooleanMLP
 from jostle_papers.p2402_09963.hardness import Design, Plan, known, observe, train
 from jostle_papers.p2402_09963.hardness.architectures import evaluation, names
 from jostle_papers.p2402_09963.hardness.layout import Layout
@@ -150,7 +150,7 @@ def test_norms_are_the_only_difference():
     assert sum(isinstance(part, torch.nn.LayerNorm) for part in normed.modules()) == 2
     assert torch.equal(plain.layers[0].weight, normed.layers[0].weight)
     assert torch.equal(plain.readout.weight, normed.readout.weight)
-    assert isinstance(plain, MLP)
+    assert isinstance(plain, BooleanMLP)
     without, with_norms = (small(name).create(6, 0) for name in ("transformer-without-norm", "transformer"))
     assert not any(isinstance(part, torch.nn.LayerNorm) for part in without.modules())
     for name, weight in without.named_parameters():

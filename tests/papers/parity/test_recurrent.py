@@ -2,17 +2,17 @@ import pytest
 import torch
 
 from jostle.base.errors import UsageError
-from jostle.boolean.networks.lstm import LSTM
-from jostle.boolean.networks.state_space import StateSpace
+from jostle.boolean.networks.lstm import BooleanLSTM
+from jostle.boolean.networks.state_space import BooleanStateSpace
 from jostle_papers.p2403_06925.parity import BitLSTM, BitStateSpace
 
 
 def pair(kind):
     torch.manual_seed(1)
     if kind == "lstm":
-        fast, plain = BitLSTM(n=7, depth=2, dim=5, hidden=6), LSTM(n=7, depth=2, dim=5, hidden=6)
+        fast, plain = BitLSTM(n=7, depth=2, dim=5, hidden=6), BooleanLSTM(n=7, depth=2, dim=5, hidden=6)
     else:
-        fast, plain = BitStateSpace(n=7, depth=2, dim=8, state=3), StateSpace(n=7, depth=2, dim=8, state=3)
+        fast, plain = BitStateSpace(n=7, depth=2, dim=8, state=3), BooleanStateSpace(n=7, depth=2, dim=8, state=3)
     plain.load_state_dict(fast.state_dict())
     return fast, plain
 

@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from jostle.base.errors import UsageError
-from jostle.boolean.networks.transformer import Transformer
+from jostle.boolean.networks.transformer import BooleanTransformer
 from jostle_papers.p2403_06925.parity import DESIGNS, BitTransformer, Design, SparseParity
 
 
@@ -14,7 +14,7 @@ def pair(initial="normal", n=7, depth=2, dim=16, factor=1.0):
         for parameter in fast.parameters():
             parameter += 0.3 * torch.randn_like(parameter)
         fast.blocks[0].attention.to_query.weight *= factor
-    plain = Transformer(n=n, depth=depth, dim=dim, heads=4, mlp_dim=24, norm="pre", positions="added")
+    plain = BooleanTransformer(n=n, depth=depth, dim=dim, heads=4, mlp_dim=24, norm="pre", positions="added")
     plain.load_state_dict(fast.state_dict())
     return fast, plain
 

@@ -1,10 +1,24 @@
-"""Networks on bits, by name: one file per architecture, each written from its paper, and ``create`` to build one.
+"""Networks on bits, by name: one file for each architecture, written from its paper, and ``create`` to build one.
 
-Here: modules that take (batch, n) of -1 and 1 to (batch,) logits, in plain tensor operations, so that
-``torch.func.vmap`` evaluates many of them at once. Not here: their tables and sensitivities
-(``jostle.boolean.random_networks``). To add a network, imitate ``mlp.py``: a class whose sizes are keyword-only and
-have defaults, the first of them ``n``, with ``register`` on it, and its module in the list below. A parameter that
-random initialisation must leave alone is named in the class attribute ``keeps`` of the module that owns it.
+A network here takes (batch, n) of -1 and 1, for one n, to (batch,) logits. It consists of plain tensor operations, so
+that ``torch.func.vmap`` evaluates many networks at once. ``jostle.boolean.random_networks`` draws ensembles of them and
+measures their sensitivity; the studies of papers train them. To add a network, imitate ``mlp.py``: a class whose sizes
+are keyword-only and have defaults, the first of them ``n``, with the decorator ``register``, and its module in
+``homes`` below. A parameter that random initialisation must not change is listed in the class attribute ``keeps`` of
+the module that owns it.
+
+Networks on bits live in five places. A network has one home, where its layers are defined; the home follows from what
+the network is for:
+
+* here: the plain form of an architecture on n bits. This is the place for a new one, unless one of the next lines fits.
+* ``jostle.models.bit_encoder``, ``bit_scratchpad``: the networks that paper 2 (2402.09963) publishes, with its
+  initial weights. They take strings of different lengths, and users load them by name like the rest of the zoo.
+* ``jostle.boolean.kernels.finite``: two networks with all scales in the forward pass, whose only purpose is their
+  tangent and conjugate kernels.
+* a paper's package, for a quick twin: the same function of the same weights as a network above, written for fast
+  training, as in ``jostle_papers.p2403_06925.parity``. It subclasses its plain form, and a test compares the two.
+* a paper's package, for variants of one study: networks made of the ones above, for example with a layer norm removed,
+  as in ``jostle_papers.p2402_09963.hardness``.
 """
 
 import inspect
@@ -33,12 +47,12 @@ register = NETWORKS.register
 
 
 def create(name: str, n: int = 10, seed: int = 0, **sizes: Any) -> nn.Module:
-    """The network called ``name`` on n bits, with the random weights its class documents.
+    """The network called ``name`` on n bits, with the default random weights of its class.
 
     Arguments:
         name: one of ``names()``.
         n: how many bits.
-        seed: the weights are a function of name, sizes and this number; torch's own random state is left alone.
+        seed: name, sizes and seed determine the weights; torch's own random state does not change.
         sizes: keyword arguments of that network, e.g. ``depth``, ``dim``.
 
     >>> network = create("transformer", n=5, depth=1, dim=16)

@@ -1,4 +1,4 @@
-"""Long short-term memory, read at its last state."""
+"""Long short-term memory on bits, read at its last state."""
 
 import torch
 from torch import Tensor, nn
@@ -9,7 +9,7 @@ from jostle.boolean.networks.parts import check_bits, embed_bits
 
 
 @register("lstm")
-class LSTM(nn.Module):
+class BooleanLSTM(nn.Module):
     """Bit embedding -> LSTM layers, first bit first -> Linear of the last state of the top layer.
 
     Source: Hochreiter and Schmidhuber 1997, with the forget gate of Gers et al. 2000. Bhattamishra et al. 2023
@@ -18,14 +18,14 @@ class LSTM(nn.Module):
 
     Default weights: embedding N(0, 1), layers U(-1, 1) / sqrt(hidden), read-out as in a linear layer of torch.
 
-    Differs: one bias for each gate, where torch's own LSTM has two that only ever act as their sum.
+    Differs: one bias for each gate; torch's own LSTM has two, of which only the sum matters.
 
     Arguments:
         n: how many bits.
         depth: layers.
         dim: of the bit embedding.
         hidden: of the state of every layer.
-        bias: whether gates have biases.
+        bias: whether the gates have biases.
     """
 
     def __init__(self, *, n: int = 10, depth: int = 2, dim: int = 64, hidden: int = 64, bias: bool = False) -> None:
@@ -33,7 +33,8 @@ class LSTM(nn.Module):
         checks.sizes(n=n, depth=depth, dim=dim, hidden=hidden)
         self.n = n
         self.symbols = nn.Parameter(torch.randn(2, dim))
-        self.layers = nn.Sequential(*[Layer(dim if level == 0 else hidden, hidden, bias) for level in range(depth)])
+        widths = [dim, *[hidden] * (depth - 1)]
+        self.layers = nn.Sequential(*[BooleanLSTMLayer(width, hidden, bias) for width in widths])
         self.readout = nn.Linear(hidden, 1)
 
     def forward(self, bits: Tensor) -> Tensor:
@@ -44,7 +45,7 @@ class LSTM(nn.Module):
         return logits
 
 
-class Layer(nn.Module):
+class BooleanLSTMLayer(nn.Module):
     """One layer: c_t = f c_{t-1} + i g, h_t = o tanh(c_t), from h_0 = c_0 = 0.
 
     i, f, o = sigmoid and g = tanh of the four blocks, in the order i, f, g, o, of W x_t + U h_{t-1} + b.

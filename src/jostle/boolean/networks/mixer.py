@@ -1,4 +1,4 @@
-"""MLP-Mixer over the positions of the bits."""
+"""MLP-Mixer on bits."""
 
 import torch
 from torch import Tensor, nn
@@ -11,13 +11,13 @@ READS = ("mean", "last")
 
 
 @register("mixer")
-class Mixer(nn.Module):
+class BooleanMixer(nn.Module):
     """Bit embedding -> blocks that mix positions, then channels -> LayerNorm -> pool -> Linear to the logit.
 
-    Source: Tolstikhin et al. 2021, "MLP-Mixer" (2105.01601). No position embedding: the mixing weights know the
-    positions.
+    Source: Tolstikhin et al. 2021, "MLP-Mixer" (2105.01601). No position embedding: each position has its
+    own mixing weights.
 
-    Default weights: embedding N(0, 1), the rest as in torch's linear layers.
+    Default weights: embedding N(0, 1), all others as in torch's linear layers.
 
     Arguments:
         n: how many bits.
@@ -46,7 +46,8 @@ class Mixer(nn.Module):
         checks.choice("read", read, READS)
         self.n, self.read = n, read
         self.symbols = nn.Parameter(torch.randn(2, dim))
-        self.blocks = nn.Sequential(*[Block(n, dim, position_dim, mlp_dim, activation) for _ in range(depth)])
+        blocks = [BooleanMixerBlock(n, dim, position_dim, mlp_dim, activation) for _ in range(depth)]
+        self.blocks = nn.Sequential(*blocks)
         self.norm = nn.LayerNorm(dim)
         self.readout = nn.Linear(dim, 1)
 
@@ -59,7 +60,7 @@ class Mixer(nn.Module):
         return logits
 
 
-class Block(nn.Module):
+class BooleanMixerBlock(nn.Module):
     """x + mix of positions(norm(x)), then x + mix of channels(norm(x)); (batch, n, dim) in and out."""
 
     def __init__(self, n: int, dim: int, position_dim: int, mlp_dim: int, activation: str) -> None:

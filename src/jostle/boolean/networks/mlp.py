@@ -1,4 +1,4 @@
-"""Multi-layer perceptrons on the bits themselves."""
+"""Multi-layer perceptrons on bits."""
 
 from itertools import pairwise
 
@@ -10,10 +10,10 @@ from jostle.boolean.networks.parts import ACTIVATIONS, check_bits
 
 
 @register("mlp")
-class MLP(nn.Module):
+class BooleanMLP(nn.Module):
     """(Linear -> activation) ``depth`` times, then Linear to the logit; the input is the vector of bits.
 
-    Default weights: torch's for a linear layer, U(-1, 1) / sqrt(number of inputs), biases too.
+    Default weights and biases: those of torch's linear layer, U(-1, 1) / sqrt(number of inputs).
 
     Arguments:
         n: how many bits.

@@ -1,4 +1,4 @@
-"""A selective state-space model with a diagonal transition, read at its last token."""
+"""A selective state-space model on bits, with a diagonal transition, read at its last token."""
 
 import math
 
@@ -9,15 +9,15 @@ from jostle.base import checks
 from jostle.boolean.networks import register
 from jostle.boolean.networks.parts import check_bits, embed_bits
 
-SLOWEST, FASTEST = 1e-3, 1e-1  # the range of step sizes at the start
+SLOWEST, FASTEST = 1e-3, 1e-1  # the range of initial step sizes
 
 
 @register("state-space")
-class StateSpace(nn.Module):
+class BooleanStateSpace(nn.Module):
     """Bit embedding -> blocks x + mix(norm(x)) -> RMSNorm -> Linear at the last token.
 
     Source: Gu and Dao 2023, "Mamba" (2312.00752), sections 3.2 to 3.4, with the recurrence written as a loop over the
-    bits. The order of the bits is known from the recurrence; there are no position embeddings.
+    bits. There are no position embeddings: the recurrence knows the order of the bits.
 
     Default weights: embedding N(0, 1), linear and convolution layers as in torch, decay rates 1..state, step sizes
     log-uniform between 0.001 and 0.1, skip weights 1 (the paper's own).
@@ -26,9 +26,9 @@ class StateSpace(nn.Module):
         n: how many bits.
         depth: blocks.
         dim: of a token.
-        state: numbers remembered for each channel.
+        state: size of the memory of each channel.
         expand: channels of the recurrence, as a multiple of dim.
-        kernel: bits seen by the short convolution before the recurrence.
+        kernel: length of the short convolution before the recurrence, in bits.
         norm_eps: added to the mean square in RMSNorm.
     """
 
@@ -48,7 +48,7 @@ class StateSpace(nn.Module):
         self.n = n
         self.symbols = nn.Parameter(torch.randn(2, dim))
         self.norms = nn.ModuleList(RMSNorm(dim, norm_eps) for _ in range(depth))
-        self.mixers = nn.ModuleList(Selective(dim, expand * dim, state, kernel) for _ in range(depth))
+        self.mixers = nn.ModuleList(BooleanSelective(dim, expand * dim, state, kernel) for _ in range(depth))
         self.norm = RMSNorm(dim, norm_eps)
         self.readout = nn.Linear(dim, 1)
 
@@ -86,11 +86,11 @@ class RMSNorm(nn.Module):
         return small * square.rsqrt() * self.gain
 
 
-class Selective(nn.Module):
+class BooleanSelective(nn.Module):
     """h_t = exp(D_t A) h_{t-1} + D_t B_t u_t, y_t = C_t . h_t + skip u_t, gated and projected back.
 
-    u is the input after a linear map, a causal convolution and SiLU; the step D_t (softplus), B_t and C_t are linear
-    in u_t: the model selects what to remember. A = -exp(log_decay) is diagonal.
+    u is the input after a linear map, a causal convolution and SiLU. The step D_t (after softplus), B_t and C_t are
+    linear in u_t, so the model selects what to remember. A = -exp(log_decay) is diagonal.
     """
 
     keeps = frozenset({"log_decay", "skip", "step_offset"})
@@ -122,7 +122,7 @@ class Selective(nn.Module):
         return mixed
 
     def convolve(self, inputs: Tensor) -> Tensor:
-        """Each channel's weighted sum over the last ``kernel`` bits, zeros before the first."""
+        """The weighted sum of each channel over the last ``kernel`` bits, with zeros before the first bit."""
         padded = nn.functional.pad(inputs, (0, 0, self.kernel - 1, 0))
         length = inputs.shape[1]
         terms = [padded[:, lag : lag + length] * self.convolution[:, 0, lag] for lag in range(self.kernel)]
@@ -130,7 +130,7 @@ class Selective(nn.Module):
 
     def scan(self, driven: Tensor, step: Tensor, enter: Tensor, leave: Tensor) -> Tensor:
         """The recurrence: (batch, n, inner) twice and (batch, n, state) twice to (batch, n, inner)."""
-        # The channels are the last axis: with the few states there, each product takes 2.8 times as long.
+        # The channels are the last axis: with the few states as last axis each product takes 2.8 times as long.
         rates = -self.log_decay.exp().mT  # (state, inner)
         memory = torch.zeros_like(driven[:, 0, None, :] * rates)  # (batch, state, inner)
         entering = step * driven

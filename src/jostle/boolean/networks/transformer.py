@@ -15,19 +15,19 @@ ATTENTIONS = ("softmax", "relu", "linear")
 
 
 @register("transformer")
-class Transformer(nn.Module):
+class BooleanTransformer(nn.Module):
     """Bit and position embedding -> blocks of attention and feed-forward ReLU layer -> Linear at the read position.
 
     Every token sees every token. ``read="end"`` appends an end symbol with an embedding and a position of its own
     and reads there (the follow-up 2606.08768); ``read="last"`` reads at the last bit x_n (the code of paper 2,
-    2402.09963). The last block is evaluated at the read position only, which changes nothing but the time.
+    2402.09963). The last block is evaluated at the read position only: the result is the same, in less time.
 
     With ``read="last"`` it is the encoder of paper 2's code (there dim 128, two heads, depth 2, feed-forward width
     equal to dim). Default weights are those of torch's encoder layer: embeddings N(0, 1); queries, keys and values
     U(-1, 1) sqrt(3 / (2 dim)), other matrices U(-1, 1) / sqrt(number of inputs); attention biases 0.
 
-    Differs: torch's encoder copies one layer, so that paper 2's blocks start from equal weights; here each has its
-    own.
+    Differs: torch's encoder copies one layer, so that paper 2's blocks start from equal weights; here each
+    block has its own.
 
     Arguments:
         n: how many bits.
@@ -39,7 +39,7 @@ class Transformer(nn.Module):
         norm_eps: added to the variance in LayerNorm; may be 0.
         positions: learned, ``concatenated`` with or ``added`` to the bit's embedding, or ``none``.
         read: ``end`` or ``last``, see above.
-        attention: ``softmax``, ``relu`` or ``linear``, see ``Attention``.
+        attention: ``softmax``, ``relu`` or ``linear``, see ``BooleanAttention``.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class Transformer(nn.Module):
         self.symbols = nn.Parameter(torch.randn(2 + self.has_end, part))  # -1, +1 and the end symbol
         self.positions = None if positions == "none" else nn.Parameter(torch.randn(n + self.has_end, part))
         self.blocks = nn.ModuleList(
-            Block(dim, heads, mlp_dim, norm == "pre", norm_eps, attention) for _ in range(depth)
+            BooleanTransformerBlock(dim, heads, mlp_dim, norm == "pre", norm_eps, attention) for _ in range(depth)
         )
         self.norm = nn.LayerNorm(dim, norm_eps) if norm == "pre" else nn.Identity()
         self.readout = nn.Linear(dim, 1)
@@ -98,14 +98,14 @@ class Transformer(nn.Module):
         return logits
 
 
-class Block(nn.Module):
+class BooleanTransformerBlock(nn.Module):
     """Attention and a feed-forward layer, each with a residual and a LayerNorm after the sum or before the sublayer."""
 
     def __init__(self, dim: int, heads: int, mlp_dim: int, is_pre: bool, norm_eps: float, attention: str) -> None:
         super().__init__()
         self.is_pre = is_pre
         self.attention_norm, self.mlp_norm = nn.LayerNorm(dim, norm_eps), nn.LayerNorm(dim, norm_eps)
-        self.attention = Attention(dim, heads, attention)
+        self.attention = BooleanAttention(dim, heads, attention)
         self.mlp = feed_forward(dim, mlp_dim, "relu")
 
     def forward(self, tokens: Tensor, rows: int) -> Tensor:
@@ -119,7 +119,7 @@ class Block(nn.Module):
         return normed
 
 
-class Attention(nn.Module):
+class BooleanAttention(nn.Module):
     """Multi-head attention, A v with A made from the scores s = q k^T / sqrt(dim / heads).
 
     ``softmax``: A = softmax(s). ``relu``: A = relu(s) / tokens. ``linear``: A = s / tokens. The scores are written

@@ -14,9 +14,9 @@ from torch.func import functional_call, vmap
 
 from jostle.base.errors import UsageError
 from jostle.base.registry import Registry
-from jostle.boolean.networks.lstm import LSTM
-from jostle.boolean.networks.mlp import MLP
-from jostle.boolean.networks.state_space import StateSpace
+from jostle.boolean.networks.lstm import BooleanLSTM
+from jostle.boolean.networks.mlp import BooleanMLP
+from jostle.boolean.networks.state_space import BooleanStateSpace
 from jostle.models.bit_encoder import BitEncoder, check_even
 from jostle_papers.p2402_09963.hardness import passes
 from jostle_papers.p2402_09963.hardness.passes import Weights
@@ -54,13 +54,13 @@ def transformer_without_norm(n: int, *, dim: int, depth: int, heads: int) -> nn.
 @register("mlp")
 def mlp(n: int, *, dim: int, depth: int, heads: int) -> nn.Module:  # noqa: ARG001
     """``depth`` hidden ReLU layers of 4 dim on the vector of bits."""
-    return MLP(n=n, depth=depth, width=WIDER * dim)
+    return BooleanMLP(n=n, depth=depth, width=WIDER * dim)
 
 
 @register("mlp-with-norm")
 def mlp_with_norm(n: int, *, dim: int, depth: int, heads: int) -> nn.Module:  # noqa: ARG001
     """The same, from the same weights, with a LayerNorm between every hidden linear layer and its ReLU."""
-    network = MLP(n=n, depth=depth, width=WIDER * dim)
+    network = BooleanMLP(n=n, depth=depth, width=WIDER * dim)
     parts: list[nn.Module] = []
     for layer in network.layers:
         parts += [layer, nn.LayerNorm(WIDER * dim)] if isinstance(layer, nn.Linear) else [layer]
@@ -71,7 +71,7 @@ def mlp_with_norm(n: int, *, dim: int, depth: int, heads: int) -> nn.Module:  # 
 @register("lstm")
 def lstm(n: int, *, dim: int, depth: int, heads: int) -> nn.Module:  # noqa: ARG001
     """``depth`` LSTM layers of ``dim`` with biases, read at the last state; no norm; takes shorter strings too."""
-    return LSTM(n=n, depth=depth, dim=dim, hidden=dim, bias=True)
+    return BooleanLSTM(n=n, depth=depth, dim=dim, hidden=dim, bias=True)
 
 
 @register("state-space")
@@ -80,7 +80,7 @@ def state_space(n: int, *, dim: int, depth: int, heads: int) -> nn.Module:  # no
 
     A channel remembers 4 numbers: half of its class's 8, which halves the time, as strings are short.
     """
-    return StateSpace(n=n, depth=depth, dim=dim, state=4)
+    return BooleanStateSpace(n=n, depth=depth, dim=dim, state=4)
 
 
 def takes_shorter(architecture: str) -> bool:
@@ -113,7 +113,8 @@ def evaluation(architecture: str, template: nn.Module, heads: int) -> Callable[[
         return lambda weights, bits: passes.outputs(weights, bits, heads)
 
     def call(weights: dict[str, Tensor], bits: Tensor) -> Tensor:
-        if isinstance(template, LSTM | StateSpace):  # of every length, though its class checks the one it was made for
+        # These take strings of every length, though their classes check the length they were made for.
+        if isinstance(template, BooleanLSTM | BooleanStateSpace):
             template.n = bits.shape[-1]
         found: Tensor = functional_call(template, weights, (bits,))
         return found

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from jostle.base import checks
 from jostle.base.errors import UsageError
 from jostle.base.registry import Registry, unknown_name
-from jostle.boolean.networks.mlp import MLP
+from jostle.boolean.networks.mlp import BooleanMLP
 from jostle_papers.p2403_06925.parity.recurrent import BitLSTM, BitStateSpace
 from jostle_papers.p2403_06925.parity.task import SparseParity
 from jostle_papers.p2403_06925.parity.transformer import BitTransformer
@@ -32,7 +32,7 @@ class Classifier(nn.Module):
 
 NETWORKS: dict[str, Callable[..., nn.Module]] = {
     "transformer": BitTransformer,
-    "mlp": MLP,
+    "mlp": BooleanMLP,
     "lstm": BitLSTM,
     "state-space": BitStateSpace,
 }

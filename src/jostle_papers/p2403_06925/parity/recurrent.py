@@ -7,13 +7,13 @@ all bits is a tensor of all bits, for every bit.
 import torch
 from torch import Tensor, nn
 
-from jostle.boolean.networks.lstm import LSTM, Layer
+from jostle.boolean.networks.lstm import BooleanLSTM, BooleanLSTMLayer
 from jostle.boolean.networks.parts import check_bits, embed_bits
-from jostle.boolean.networks.state_space import Selective, StateSpace
+from jostle.boolean.networks.state_space import BooleanSelective, BooleanStateSpace
 from jostle.models.ssm import scan
 
 
-class BitLSTM(LSTM):
+class BitLSTM(BooleanLSTM):
     """The LSTM of ``jostle.boolean.networks``, its layers by torch's own LSTM.
 
     Arguments:
@@ -32,7 +32,7 @@ class BitLSTM(LSTM):
         inputs = embed_bits(bits, self.symbols)  # (batch, n, dim)
         weights: list[Tensor] = []
         for layer in self.layers:
-            assert isinstance(layer, Layer)
+            assert isinstance(layer, BooleanLSTMLayer)
             weights += [layer.input_weight, layer.state_weight]
         start = inputs.new_zeros(len(self.layers), len(inputs), self.readout.in_features)
         # Without biases; as many layers as there are pairs of weights; no dropout; in one direction; batch first.
@@ -41,7 +41,7 @@ class BitLSTM(LSTM):
         return logits
 
 
-class BitStateSpace(StateSpace):
+class BitStateSpace(BooleanStateSpace):
     """The state-space model of ``jostle.boolean.networks``, its recurrence by ``jostle.models.ssm.scan``.
 
     Arguments:
@@ -56,7 +56,7 @@ class BitStateSpace(StateSpace):
         self.mixers = nn.ModuleList(_Selective(dim, 2 * dim, state, 4) for _ in range(depth))
 
 
-class _Selective(Selective):
+class _Selective(BooleanSelective):
     """The same layer with another loop."""
 
     def scan(self, driven: Tensor, step: Tensor, enter: Tensor, leave: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""Which parameters are drawn anew, from which distribution, and from which seed."""
+"""Random weights: which parameters, from which distribution and seed; and many networks at once as one by one."""
 
 import math
 
@@ -7,7 +7,9 @@ import torch
 
 from jostle.base.errors import UsageError
 from jostle.boolean import networks
-from jostle.boolean.networks.parts import INITS, redraw, seed_of
+from jostle.boolean.networks import ensemble
+from jostle.boolean.networks.ensemble import INITS, redraw, seed_of
+from tests.boolean.networks.test_create import NAMES, SMALL, cube_of
 
 SD = {  # of a matrix of 64 x 64 at scale 0.5
     "uniform": 0.5 / math.sqrt(3),
@@ -68,7 +70,41 @@ def test_wrong_use_is_refused():
     with pytest.raises(UsageError, match="unknown init 'gausian'; did you mean gaussian"):
         redraw(network, "gausian", seed=0)
     for scale in (0, -1.0, math.inf, math.nan, 101, True, "1"):
-        with pytest.raises(UsageError, match="scale must be a number above 0 and up to 100, got"):
+        with pytest.raises(UsageError, match=r"scale=.* must be a finite number above 0 and at most 100"):
             redraw(network, "gaussian", scale, seed=0)
     with pytest.raises(UsageError, match="scale=10 has no meaning with init='default'"):
         redraw(network, "default", 10, seed=0)
+
+
+VARIANTS = [(name, SMALL[name]) for name in NAMES] + [
+    ("transformer", {"dim": 8, "norm": "pre", "positions": "added", "attention": "relu"}),
+    ("transformer", {"dim": 8, "read": "last", "positions": "none", "attention": "linear"}),
+    ("lstm", {"dim": 3, "hidden": 4, "bias": True}),
+    ("mixer", {"dim": 6, "read": "last"}),
+]
+
+
+@pytest.mark.parametrize(("name", "sizes"), VARIANTS)
+@pytest.mark.parametrize("limit", [2**17, 600])  # all inputs in one piece, and in many
+def test_stacked_networks_equal_single_ones(name, sizes, limit, monkeypatch):
+    monkeypatch.setattr(ensemble, "_VALUES_AT_ONCE", limit)
+    many = [networks.create(name, n=5, seed=seed, **sizes) for seed in range(3)]
+    bits = cube_of(5)
+    expected = torch.stack([network(bits) for network in many]).detach()
+    found = ensemble.all_logits(many, bits)
+    assert not found.requires_grad
+    torch.testing.assert_close(found, expected, rtol=1e-10, atol=1e-12)
+    torch.testing.assert_close(ensemble.all_logits(many[1:2], bits), expected[1:2], rtol=1e-10, atol=1e-12)
+
+
+def test_each_network_can_have_its_own_inputs():
+    many = [networks.create("mlp", n=5, seed=seed) for seed in range(3)]
+    inputs = torch.stack([cube_of(5)[torch.randperm(32)[:7]] for _ in many])
+    expected = torch.stack([network(rows) for network, rows in zip(many, inputs, strict=True)]).detach()
+    torch.testing.assert_close(ensemble.all_logits(many, inputs), expected)
+    torch.testing.assert_close(ensemble.all_logits(many[:1], inputs[:1]), expected[:1])
+
+
+def test_small_networks_are_stacked_and_large_ones_are_not():
+    assert ensemble.best_batch(networks.create("lstm", n=4, dim=16, hidden=16), 16, 4) > 1
+    assert ensemble.best_batch(networks.create("transformer"), 1024, 10) == 1
