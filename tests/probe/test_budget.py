@@ -6,7 +6,7 @@ import torch
 
 import jostle
 from jostle.probe import Probe
-from jostle.probe.budget import Budget, Rung, ladder
+from jostle.probe.budget import Budget, Rung, plan_ladder
 from jostle.tokens import Coordinates, Inputs
 from tests.probe.toys import CHOICES, points
 
@@ -91,21 +91,21 @@ def test_fewer_passes_see_the_same_trials_first_and_their_intervals_hold():
 
 def test_the_ladder_of_each_plan():
     inputs = Inputs(torch.randn(10, 4), Coordinates())
-    assert [(rung.plan.draws, rung.passes) for rung in ladder(jostle.Grid(5), inputs, 0.95)] == [
+    assert [(rung.plan.draws, rung.passes) for rung in plan_ladder(jostle.Grid(5), inputs, 0.95)] == [
         (5, 258),
         (2, 138),
         (1, 98),
     ]
     masked = Inputs(torch.randn(10, 4), Coordinates(), torch.tensor([[1, 1, 0, 0]] * 10))
-    assert ladder(jostle.Grid(1), masked, 0.95) == [Rung(jostle.Grid(1), 78, 0)]
+    assert plan_ladder(jostle.Grid(1), masked, 0.95) == [Rung(jostle.Grid(1), 78, 0)]
     plan = jostle.Until(half_width=0.02)
-    rungs = ladder(plan, inputs, 0.95)
+    rungs = plan_ladder(plan, inputs, 0.95)
     assert rungs[0].plan is plan
     assert [rung.halvings for rung in rungs] == [0, 1, 2, 3, 4]
     assert [rung.plan.max_passes for rung in rungs[1:]] == [rungs[0].passes >> times for times in (1, 2, 3, 4)]
     assert [rung.plan.half_width for rung in rungs] == pytest.approx([0.02 * 2 ** (times / 2) for times in range(5)])
-    assert len(ladder(jostle.Until(half_width=0.1), inputs, 0.95)) == 1  # too few passes to be halved
-    assert ladder(jostle.Until(relative=0.1, max_passes=700), inputs, 0.95)[1].passes == 350
+    assert len(plan_ladder(jostle.Until(half_width=0.1), inputs, 0.95)) == 1  # too few passes to be halved
+    assert plan_ladder(jostle.Until(relative=0.1, max_passes=700), inputs, 0.95)[1].passes == 350
 
 
 def test_a_precision_that_needs_more_than_expected_ends_where_the_time_does():

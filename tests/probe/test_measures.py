@@ -4,7 +4,7 @@ import torch
 import jostle
 from jostle.base.errors import UsageError
 from jostle.probe import MEASURES, Probe, register
-from jostle.probe.measures import flat, logit_margin
+from jostle.probe.measures import columns_of, logit_margin
 from tests.probe.toys import CHOICES, everything, network, points, same, train
 
 
@@ -62,6 +62,6 @@ def test_a_measure_of_ones_own_has_a_name_like_any_other(monkeypatch):
 
 def test_records_become_columns():
     interval = jostle.Interval(0.25, 0.75, 0.95, "dataset", "exact")
-    assert flat("m", {"a": 1, "b": {"c": torch.tensor(2)}}) == {"m.a": 1.0, "m.b.c": 2.0}
+    assert columns_of("m", {"a": 1, "b": {"c": torch.tensor(2)}}) == {"m.a": 1.0, "m.b.c": 2.0}
     with pytest.raises(UsageError, match=r"measure 'm\.a' answered with a Interval"):
-        flat("m", {"a": interval})  # ends without a value
+        columns_of("m", {"a": interval})  # ends without a value

@@ -90,7 +90,7 @@ def test_measuring_now_whatever_time_it_is():
     [
         ({"every": 0}, "every=0 must be a whole number, at least 1"),
         ({"every": 2.5}, "every=2.5 must be a whole number, at least 1"),
-        ({"share": 0}, "share=0 must be a part of the training time in (0, 1], for example 0.05, or None"),
+        ({"share": 0}, "share=0 must be a finite number above 0 and at most 1, a part of the training time"),
         ({"share": 1.5}, "share=1.5 must be"),
         ({"share": math.nan}, "share=nan must be"),
         ({"share": "5%"}, "share='5%' must be"),
@@ -102,7 +102,7 @@ def test_measuring_now_whatever_time_it_is():
         ({"tokens": "coordinate"}, "unknown token view 'coordinate'; did you mean coordinates?"),
         ({"inputs": torch.ones(4, 5, dtype=torch.int64)}, "gaussian-noise:std=2 needs real-valued tokens"),
         ({"plan": "until"}, "Until needs exactly one of half_width= and relative="),
-        ({"level": 1.0}, "level=1.0 must lie between 0 and 0.999"),
+        ({"level": 1.0}, "level=1.0 must be a finite number above 0 and at most 0.999"),
         ({"target": "all"}, "target='all' must be dataset"),
         ({"seed": 0.5}, "seed=0.5 must be a whole number"),
         ({"batch_size": 0}, "batch_size=0 must be a whole number, at least 1"),
@@ -185,6 +185,39 @@ def test_what_is_wrong_is_raised_at_first_and_noted_later(tmp_path):
 def test_a_measure_that_fails_is_one_line(measure, kind, said):
     with pytest.raises(kind, match=said):
         Probe(points(), **CHOICES, measures={"own": measure})(network(), 0)
+
+
+def test_a_warning_about_the_model_names_the_line_of_the_loop():
+    probe = Probe(points(30), **CHOICES, share=None)
+    with pytest.warns(JostleWarning, match="answers the same input differently twice") as caught:
+        probe(lambda x: torch.randn(len(x)), 0)
+    assert {warning.filename for warning in caught} == {__file__}
+
+
+def test_ctrl_c_during_a_measurement_ends_the_loop():
+    calls = []
+
+    def interrupted(x):
+        calls.append(len(x))
+        if len(calls) > 12:
+            raise KeyboardInterrupt
+        return x.sum(dim=1)
+
+    probe = Probe(points(30), **(CHOICES | {"plan": "grid:20"}), batch_size=10, share=None)
+    with pytest.raises(KeyboardInterrupt):
+        probe(interrupted, 0)
+    assert probe.history["step"].tolist() == []
+
+
+def test_the_default_plan_is_exact_for_few_tokens_and_looser_than_that_of_measure_otherwise():
+    settings = {"tokens": "coordinates", "perturbation": "sign-flip", "share": None}
+    probes = [
+        Probe(torch.ones(512, 8), **settings),
+        Probe(torch.ones(513, 8), **settings),
+        Probe(torch.ones(513, 8), **settings, response="margin"),
+    ]
+    plans = [probe._recorder.measurement.plan for probe in probes]
+    assert plans == [jostle.Grid(1), jostle.Until(half_width=0.02), jostle.Until(relative=0.1)]
 
 
 def test_labels_that_do_not_fit_the_model_are_one_line():

@@ -6,7 +6,7 @@ import torch
 from jostle.base.errors import FailureError, UsageError
 from jostle.estimates import JostleWarning
 from jostle.probe import Probe
-from jostle.probe.trackers import senders
+from jostle.probe.trackers import make_senders
 from tests.probe.toys import CHOICES, network, points
 
 
@@ -71,8 +71,8 @@ def test_a_tracker_that_breaks_is_an_error_at_first_and_a_warning_later():
 
 
 def test_other_objects_are_refused():
-    assert senders(()) == []
+    assert make_senders(()) == []
     with pytest.raises(UsageError, match=r"trackers holds a NoneType, .*; wandb.run is None before wandb.init\(\)"):
-        senders(None)
+        make_senders(None)
     with pytest.raises(UsageError, match="trackers holds a str, expected an object with add_scalar"):
-        senders(["runs"])
+        make_senders(["runs"])

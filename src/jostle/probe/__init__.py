@@ -1,10 +1,10 @@
-"""Sensitivity measured inside any training loop, within a share of its time, and without changing its outcome.
+"""Measure sensitivity inside any training loop, within a share of the training time, without changing the outcome.
 
-``Probe`` is the object people hold; ``question`` is what it asks at every step, ``untouched`` what keeps training as it
-was, ``budget`` how many passes it may make, ``log`` the file it writes and what is read from it, ``measures`` what else
-it can ask, ``trackers`` and ``callbacks`` where other tools come in. Left on the line: estimates, results, figures;
-right: studies. To add a measure, imitate ``logit_margin`` in ``measures``: a function of a model and inputs, with
-``register`` on it.
+``Probe`` is the object that a training loop calls, and ``ProbeLog`` the file that it writes. Inside: ``measurement`` is
+what is measured, the same at every step; ``model`` prepares the model of the loop and protects the training;
+``budget`` decides how many passes a measurement may make; ``measures`` are further numbers; ``trackers`` connects other
+tools. To add a measure, imitate ``logit_margin`` in ``measures``: a function of a model and inputs, with ``register``
+on it.
 """
 
 from jostle.probe.log import ProbeLog

@@ -1,4 +1,4 @@
-"""What a probe found, step by step: kept in a file that survives a kill at any moment, read as columns and figures."""
+"""The numbers of a probe, step by step: a file that survives a kill at any moment, read as columns and figures."""
 
 import json
 from collections.abc import Mapping
@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from jostle.base import checks
 from jostle.base.errors import UsageError
-from jostle.base.registry import unknown_name
 from jostle.base.store import Record, Store
 from jostle.training.recipe import check_same
 
@@ -17,16 +17,16 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 COUNTS = ("passes", "halvings", "seconds", "training_seconds", "probe_seconds")
-"""Columns about the measurement itself, beside the numbers it found."""
+"""Columns about the cost of a measurement, beside the numbers that it found."""
 
 
 class ProbeLog:
-    """Rows by step, and notes on what was skipped, halved, failed or set aside.
+    """One row for each measured step, and notes on steps that were skipped, halved, failed or set aside.
 
-    A file holds one JSON line for each of these, in the order in which they were written, each of them flushed to disk
-    at once; a line that a kill tore is dropped by the next opening. Training that is restarted may take another path:
-    then a line says so, and the rows of the old path from there on are set aside: they stay in the file, and are read
-    no more.
+    The file has one JSON line for each row and each note, in the order of writing. Each line is flushed to disk at
+    once; a line that a kill left incomplete is dropped when the file is opened again. A restarted training may take
+    another path. Then a line says so, and the rows of the old path from that step on are set aside: they stay in the
+    file, but are no longer read.
 
     Arguments:
         path: the file, which need not exist yet; None to keep everything in memory only.
@@ -46,14 +46,14 @@ class ProbeLog:
 
     @classmethod
     def read(cls, path: str | Path) -> "ProbeLog":
-        """The log in a file, of a run that is over or goes on."""
+        """The log in a file, of a run that has ended or is still running."""
         if not Path(path).exists():
             raise UsageError(f"log {path} does not exist; give the file that a probe writes to, its log=")
         return cls(path)
 
     @property
     def history(self) -> dict[str, NDArray[np.float64]]:
-        """Columns, each with a number for each measured step, NaN where there is none; ``step`` comes first."""
+        """Columns with one number for each measured step, NaN if there is none; ``step`` comes first."""
         rows = [self._rows[step] for step in sorted(self._rows)]
         names = list(dict.fromkeys(name for row in rows for name in row["numbers"]))
         columns = {"step": [row["step"] for row in rows]}
@@ -63,12 +63,12 @@ class ProbeLog:
 
     @property
     def notes(self) -> list[str]:
-        """What a reader of the curves should know, by step."""
+        """Notes for a reader of the curves, in the order of steps."""
         return [f"step {step}: {text}" for step, text in sorted(self._notes.values(), key=lambda note: note[0])]
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What was measured, on what, how."""
+        """What was measured, on which inputs, and how."""
         return dict(self._settings or {})
 
     def plot(self, *columns: str, title: str | None = None, log_x: bool = False, log_y: bool = False) -> "Figure":
@@ -80,8 +80,7 @@ class ProbeLog:
             raise UsageError("nothing is measured yet, so there is nothing to plot; call the probe in the loop first")
         chosen = columns or (self._quantity,)
         for name in chosen:
-            if name not in history:
-                raise unknown_name("column", name, history)
+            checks.choice("column", name, history)
         series = [Series(name, history["step"], history[name], *self._band(name, history)) for name in chosen]
         return curves(series, x_label="step", y_label=", ".join(chosen), title=title, log_x=log_x, log_y=log_y)
 
@@ -91,7 +90,7 @@ class ProbeLog:
         return tuple(history[end] for end in ends) if all(end in history for end in ends) else ()
 
     def row(self, step: int) -> Record | None:
-        """What was measured at ``step``, None if nothing was."""
+        """The row of ``step``; None if it was not measured."""
         return self._rows.get(step)
 
     @property
@@ -100,28 +99,28 @@ class ProbeLog:
         return self._rows[max(self._rows)] if self._rows else None
 
     def check(self, definition: Mapping[str, Any]) -> None:
-        """Raise unless what is already here was measured in this way."""
+        """Raise unless the rows of the file were measured in this way."""
         if self._settings is not None:
             assert self._store is not None
             check_same(self._settings["definition"], json.loads(json.dumps(definition)), self._store.path)
 
     def begin(self, settings: Mapping[str, Any]) -> None:
-        """Write down what is measured, unless that was done already."""
+        """Write the settings, unless the file has them."""
         if self._settings is None:
             self._write("settings", {"kind": "settings", **settings})
 
     def add_row(self, record: Record) -> None:
-        """Keep what was measured at a step."""
+        """Write the row of a step."""
         self._write(f"{self._path_number}/{record['step']}", {"kind": "row", **record})
 
     def add_note(self, step: int, text: str, about: str) -> None:
-        """Keep why there is no row, or one of less precision; once for each step and each ``about``."""
+        """Write why a step has no row, or one of less precision; once for each step and each ``about``."""
         key = f"{self._path_number}/{step}/{about}"
         if key not in self._notes:
             self._write(key, {"kind": "note", "step": step, "note": text})
 
     def fork(self, step: int, why: str) -> None:
-        """From ``step`` on, what is here belongs to another path."""
+        """Set the rows from ``step`` on aside, because they belong to another path of the training."""
         self._write(f"path {self._path_number + 1}", {"kind": "path", "step": step, "note": why})
 
     def _write(self, key: str, record: Record) -> None:
@@ -129,7 +128,7 @@ class ProbeLog:
         if self._store is None:
             return
         self._pending[key] = record
-        while self._pending:  # what a full disk refused before comes first
+        while self._pending:  # lines that a full disk refused earlier come first
             first = next(iter(self._pending))
             self._store.append(first, self._pending[first])
             del self._pending[first]

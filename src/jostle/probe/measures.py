@@ -1,8 +1,8 @@
-"""What else a probe can ask at each step: functions of a model and inputs, by name.
+"""Further numbers that a probe can measure at each step: functions of a model and inputs, by name.
 
 A measure is called with the model in eval mode and all inputs of the probe, a tensor or a mapping of tensors, on the
-model's device. It answers with a number; with an object that has ``value``, ``low`` and ``high``; or with a mapping of
-names to either. It may use gradients; whatever it changes is put back.
+model's device. It returns a number; an estimate, that is, an object with ``value``, ``low`` and ``high``; or a mapping
+of names to these. It may use gradients; everything that it changes is put back.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from jostle.base.checks import wrong
 from jostle.base.errors import FailureError, JostleError, UsageError
 from jostle.base.registry import Registry
 from jostle.landscape import Sharpness, sharpness
@@ -27,9 +28,10 @@ _BATCH = 128
 
 @register("logit-margin")
 def logit_margin(model: Callable[..., Any], inputs: Any) -> float:
-    """How far predictions are from changing, in logits: the mean over inputs of the largest logit minus the second.
+    """How far predictions are from a change, in logits: the mean over inputs of the largest logit minus the second.
 
-    For a single logit, its absolute value. A network can become less sensitive only because this grows.
+    For a single logit it is the absolute value. A network can become less sensitive for no other reason than that this
+    margin grows.
 
     >>> logit_margin(lambda x: x, torch.tensor([[3.0, 1.0, 0.0], [0.0, 0.0, 1.0]]))
     1.5
@@ -60,32 +62,35 @@ def _margins(logits: Tensor) -> Tensor:
 def weight_sharpness(model: Any, inputs: Any) -> dict[str, Any]:
     """Paper 1's sharpness with its defaults: ``output`` (ShOp) and ``prediction`` (ShPred), see ``jostle.landscape``.
 
-    Five draws of noise on all weights: five passes over all inputs, and one without noise.
+    It makes six passes over all inputs: one without noise, and one for each of five draws of noise on all weights.
     """
     found: Sharpness = sharpness(model, inputs)
     return {"output": found.output, "prediction": found.prediction}
 
 
-def chosen(measures: Mapping[str, Measure | str] | Iterable[str], taken: Iterable[str]) -> dict[str, Measure]:
-    """Functions by name.
+def read_measures(measures: Mapping[str, Measure | str] | Iterable[str], taken: Iterable[str]) -> dict[str, Measure]:
+    """The functions that the argument ``measures`` asks for, by name.
 
     Arguments:
         measures: registered names, or a mapping of names to functions or registered names.
-        taken: names that columns already have.
+        taken: names that other columns have.
     """
     if isinstance(measures, str):
-        raise UsageError(f"measures={measures!r} must be a list of names or a mapping, for example [{measures!r}]")
+        raise wrong("measures", measures, f"a list of names or a mapping, for example [{measures!r}]")
     given = dict(measures) if isinstance(measures, Mapping) else {name: name for name in measures}
     for name, function in given.items():
         if not isinstance(name, str) or not name or name in taken:
             raise UsageError(f"measures: the name {name!r} cannot be used; give another than {', '.join(taken)}")
         if not isinstance(function, str) and not callable(function):
-            raise UsageError(f"measures[{name!r}]={function!r} must be a function of (model, inputs), or a known name")
+            raise wrong(f"measures[{name!r}]", function, "a function of (model, inputs), or a known name")
     return {name: MEASURES.get(each) if isinstance(each, str) else each for name, each in given.items()}
 
 
-def numbers_of(name: str, measure: Measure, model: Any, inputs: Any) -> dict[str, float]:
-    """What a measure says, as columns: ``name``, ``name.low``, ``name.key``, ...; whatever it raises is one line."""
+def run_measure(name: str, measure: Measure, model: Any, inputs: Any) -> dict[str, float]:
+    """The numbers of a measure by column: ``name``, ``name.low``, ``name.key``, ...
+
+    Everything that the measure raises becomes an error of one line.
+    """
     try:
         with torch.enable_grad():
             answer = measure(model, inputs)
@@ -94,17 +99,18 @@ def numbers_of(name: str, measure: Measure, model: Any, inputs: Any) -> dict[str
     except Exception as error:
         reason = " ".join(str(error).split())
         raise FailureError(f"measure {name!r} raised {type(error).__name__}: {reason}") from error
-    return flat(name, answer)
+    return columns_of(name, answer)
 
 
-def flat(name: str, answer: Any) -> dict[str, float]:
-    """Numbers by column.
+def columns_of(name: str, answer: Any) -> dict[str, float]:
+    """The answer of a measure as numbers by column.
 
-    >>> flat("norm", {"first": 1, "second": torch.tensor(2.0)})
+    >>> columns_of("norm", {"first": 1, "second": torch.tensor(2.0)})
     {'norm.first': 1.0, 'norm.second': 2.0}
     """
     if isinstance(answer, Mapping):
-        return {key: number for part, each in answer.items() for key, number in flat(f"{name}.{part}", each).items()}
+        parts = [columns_of(f"{name}.{part}", each) for part, each in answer.items()]
+        return {column: number for part in parts for column, number in part.items()}
     if all(hasattr(answer, part) for part in ("value", "low", "high")):
         return {name: float(answer.value), f"{name}.low": float(answer.low), f"{name}.high": float(answer.high)}
     try:

@@ -1,6 +1,6 @@
-"""The model of a training loop: out of its wrappers, where it is, and what its weights are known by.
+"""The model of a training loop: without its wrappers, with a fingerprint of its weights, and protected from changes.
 
-What keeps training as it was: everything a measurement could change is put back, whatever it does.
+``protect_training`` puts back everything that a measurement could change.
 """
 
 import contextlib
@@ -14,18 +14,21 @@ from torch import Tensor, nn
 from torch.nn.parallel import DataParallel, DistributedDataParallel
 
 from jostle.base.errors import UsageError
+from jostle.base.model import device_of, eval_mode
 from jostle.landscape import parameter_norm
 from jostle.training.randomness import random_numbers
 
 _SHARDED = ("FullyShardedDataParallel", "FSDPModule", "DeepSpeedEngine")
-_LOOKED_AT = 1024
+_ENTRIES = 1024  # of each parameter, in a fingerprint
+
+Place = tuple[dict[str, Any], str]  # a module's table of parameters or buffers, and a name in it
 
 
-def unwrapped(model: Callable[..., Any]) -> Callable[..., Any]:
-    """The module within ``DataParallel``, ``DistributedDataParallel`` and ``torch.compile``.
+def unwrap(model: Callable[..., Any]) -> Callable[..., Any]:
+    """The module inside ``DataParallel``, ``DistributedDataParallel`` and ``torch.compile``.
 
-    One process measures while others wait, so it must not talk to them; and a compiled module would be compiled once
-    more for eval mode.
+    One process measures while the others wait, so it must not communicate with them; and a compiled module would be
+    compiled once more for eval mode.
     """
     while True:
         inner = model.module if isinstance(model, DataParallel | DistributedDataParallel) else None
@@ -43,26 +46,20 @@ def unwrapped(model: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def is_main_process() -> bool:
-    """Whether this is the one process of a distributed run that measures and writes."""
+    """Whether this is the process of a distributed run that measures and writes."""
     distributed = torch.distributed
     return not (distributed.is_available() and distributed.is_initialized() and distributed.get_rank() > 0)
 
 
-def device_of(model: Callable[..., Any]) -> torch.device:
-    """Where a module's first parameter is; the CPU for anything else."""
-    parameter = next(model.parameters(), None) if isinstance(model, nn.Module) else None
-    return torch.device("cpu") if parameter is None else parameter.device
-
-
-def wait_for(model: Callable[..., Any]) -> None:
-    """Let a device end what the loop gave it to do, so that this is the loop's time."""
+def synchronize(model: Callable[..., Any]) -> None:
+    """Wait until the model's device has finished the work of the loop, so that it counts as the loop's time."""
     device = device_of(model)
     if device.type == "cuda":
         torch.cuda.synchronize(device)
 
 
 def weight_norm(model: Callable[..., Any]) -> float | None:
-    """The Euclidean norm of all weights together; None where there are none, or it is not finite."""
+    """The Euclidean norm of all weights together; None if there are no weights or the norm is not finite."""
     if not isinstance(model, nn.Module) or not any(each.is_floating_point() for each in model.parameters()):
         return None
     norm = parameter_norm(model)
@@ -70,69 +67,57 @@ def weight_norm(model: Callable[..., Any]) -> float | None:
 
 
 def fingerprint(model: Callable[..., Any]) -> int | None:
-    """A number by which weights are known again: of the first 1024 entries of every parameter; None without any.
+    """A checksum that identifies the weights, over the first 1024 entries of every parameter; None without parameters.
 
-    A step of training changes nearly all entries, so that looking at a few of them is enough, and quick.
+    A training step changes nearly all entries, so a few of them are enough, and quick to read.
     """
     parameters = list(model.parameters()) if isinstance(model, nn.Module) else []
     found = 0
     for parameter in parameters:
-        found = checksum(parameter.detach().flatten()[:_LOOKED_AT].cpu(), found)
+        found = checksum(parameter.detach().flatten()[:_ENTRIES].cpu(), found)
     return found if parameters else None
 
 
 def checksum(tensor: Tensor, found: int = 0) -> int:
-    """crc32 of the bits of a tensor on the CPU, going on from ``found``."""
+    """The crc32 of the bits of a tensor on the CPU, continued from ``found``."""
     return zlib.crc32(tensor.contiguous().reshape(-1).view(torch.uint8).numpy().data, found)
 
 
-Place = tuple[dict[str, Any], str]  # a module's table of parameters or buffers, and a name in it
-
-
 @contextlib.contextmanager
-def untouched(model: Callable[..., Any], seed: int, *, guards_parameters: bool) -> Iterator[None]:
-    """Inside: eval mode, no gradients, no autocast, random numbers that are functions of ``seed``. Then all is back.
+def protect_training(model: Callable[..., Any], seed: int, *, guards_parameters: bool) -> Iterator[None]:
+    """Inside: eval mode, no gradients, no autocast, random numbers from ``seed``. Afterwards all is as before.
 
     Put back bit for bit: the global generators of torch (CPU and CUDA), numpy and Python, the mode of every module,
-    gradients (the very tensors), values of buffers, and autocast. Hooks on the modules see the passes inside.
+    gradients (the same tensor objects), values of buffers, and autocast. Hooks on the modules see the passes inside.
 
     Arguments:
-        model: a module, or any callable, of which nothing is known.
+        model: a module; for any other callable only the generators and autocast can be put back.
         seed: of the global generators inside.
-        guards_parameters: also put back the values of parameters and what requires gradients. It takes a copy of
-            them, so it is for functions that are not known to leave them alone.
+        guards_parameters: also put back the values of parameters, and which of them require gradients. This takes a
+            copy of the parameters, so it is for functions that may change them.
     """
     modules = list(model.modules()) if isinstance(model, nn.Module) else []
     with contextlib.ExitStack() as stack:
         stack.enter_context(random_numbers(seed))
-        stack.enter_context(torch.inference_mode(False))  # what it makes could not be used with gradients
+        stack.enter_context(torch.inference_mode(False))  # tensors made in that mode cannot be used with gradients
         stack.enter_context(torch.no_grad())
-        for kind in sorted({"cpu", _device_type(modules)}):
-            # In the type of the weights; and no cast of a weight, made here without gradients, is kept for training.
+        for kind in sorted({"cpu", device_of(model).type}):
+            # The model answers in the type of its weights, and no cast of a weight without gradients is cached.
             stack.enter_context(torch.autocast(kind, enabled=False, cache_enabled=False))
-        stack.enter_context(_values([(module._buffers, name) for module in modules for name in module._buffers]))
+        stack.enter_context(_keep_values([(module._buffers, name) for module in modules for name in module._buffers]))
         if guards_parameters:
-            stack.enter_context(_values([(each._parameters, name) for each in modules for name in each._parameters]))
-        stack.enter_context(_gradients([parameter for module in modules for parameter in module.parameters(False)]))
-        stack.enter_context(_eval_mode(modules))
+            parameters = [(module._parameters, name) for module in modules for name in module._parameters]
+            stack.enter_context(_keep_values(parameters))
+        stack.enter_context(
+            _keep_gradients([parameter for module in modules for parameter in module.parameters(False)])
+        )
+        stack.enter_context(eval_mode(model))
         yield
 
 
 @contextlib.contextmanager
-def _eval_mode(modules: list[nn.Module]) -> Iterator[None]:
-    modes = [module.training for module in modules]
-    try:
-        for module in modules:
-            module.training = False  # not .eval(), which a module may override to keep a part in train mode
-        yield
-    finally:
-        for module, mode in zip(modules, modes, strict=True):
-            module.training = mode
-
-
-@contextlib.contextmanager
-def _gradients(parameters: list[nn.Parameter]) -> Iterator[None]:
-    """Gradients are taken away and the same tensors put back, so that nothing inside can add to them."""
+def _keep_gradients(parameters: list[nn.Parameter]) -> Iterator[None]:
+    """Inside, parameters have no gradients; afterwards they have the same tensors as before."""
     kept = [(parameter, parameter.grad, parameter.requires_grad) for parameter in parameters]
     try:
         for parameter in parameters:
@@ -146,7 +131,8 @@ def _gradients(parameters: list[nn.Parameter]) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _values(places: list[Place]) -> Iterator[None]:
+def _keep_values(places: list[Place]) -> Iterator[None]:
+    """Afterwards the tensors at these places have the values that they had before."""
     kept = [
         (table, name, table[name], table[name].detach().clone()) for table, name in places if table[name] is not None
     ]
@@ -159,14 +145,9 @@ def _values(places: list[Place]) -> Iterator[None]:
 
 def _put_back(table: dict[str, Any], name: str, tensor: Tensor, before: Tensor) -> None:
     now = table.get(name)
-    # A tensor of another shape is a cache that grew; the model may remember elsewhere that it did, so it stays.
+    # A tensor of another shape is a cache that grew. The model may have noted its size elsewhere, so it stays.
     if now is not tensor and isinstance(now, Tensor) and now.shape == tensor.shape:
         table[name] = tensor
-    if not torch.equal(tensor, before):  # Only then: a write would void what autograd saved for a backward pass.
+    if not torch.equal(tensor, before):  # Only then: a write invalidates what autograd saved for a backward pass.
         with torch.no_grad():
             tensor.copy_(before)
-
-
-def _device_type(modules: list[nn.Module]) -> str:
-    parameter = next(modules[0].parameters(), None) if modules else None
-    return "cpu" if parameter is None else parameter.device.type

@@ -1,9 +1,8 @@
-"""Where numbers also go: objects of TensorBoard and Weights & Biases that the user made, known by what they can do.
+"""Experiment trackers (TensorBoard, Weights & Biases), and callbacks for Lightning and the Trainer of transformers.
 
-A probe as a callback of Lightning and of the Trainer of transformers; each is imported only when asked for.
-
-The hooks are plain classes, so that they can be read and tested without these packages; ``lightning_callback`` and
-``trainer_callback`` join them to the base class that the package wants.
+Trackers are objects that the user made; they are recognised by their methods, and nothing is imported. The hooks of
+the callbacks are plain classes, so that they can be read and tested without Lightning and transformers.
+``lightning_callback`` and ``trainer_callback`` import the package and combine the hooks with its base class.
 """
 
 import importlib
@@ -13,12 +12,16 @@ from typing import Any, Protocol
 from jostle.base.errors import UsageError
 
 Sender = Callable[[int, Mapping[str, float]], None]
+"""Sends the numbers of a step to a tracker."""
+
+PickModel = Callable[[Any], Callable[..., Any]]
+"""From the model that is trained to the part of it that is measured."""
 
 PREFIX = "jostle/"
 
 
-def senders(trackers: Any) -> list[Sender]:
-    """A function of step and numbers for each tracker; nothing is imported.
+def make_senders(trackers: Any) -> list[Sender]:
+    """A function of step and numbers for each tracker.
 
     Arguments:
         trackers: one or several of: an object with ``add_scalar(name, number, step)``, as TensorBoard's
@@ -30,9 +33,9 @@ def senders(trackers: Any) -> list[Sender]:
 
 def _sender(tracker: Any) -> Sender:
     if callable(getattr(tracker, "add_scalar", None)):
-        return _scalars(tracker)
+        return _scalar_sender(tracker)
     if callable(getattr(tracker, "log", None)):
-        return _rows(tracker)
+        return _row_sender(tracker)
     hint = "; wandb.run is None before wandb.init()" if tracker is None else ""
     raise UsageError(
         f"trackers holds a {type(tracker).__name__}, expected an object with add_scalar, as TensorBoard's "
@@ -40,7 +43,9 @@ def _sender(tracker: Any) -> Sender:
     )
 
 
-def _scalars(writer: Any) -> Sender:
+def _scalar_sender(writer: Any) -> Sender:
+    """For TensorBoard: one scalar for each number."""
+
     def send(step: int, numbers: Mapping[str, float]) -> None:
         for name, number in numbers.items():
             writer.add_scalar(PREFIX + name, number, step)
@@ -48,23 +53,21 @@ def _scalars(writer: Any) -> Sender:
     return send
 
 
-def _rows(run: Any) -> Sender:
+def _row_sender(run: Any) -> Sender:
+    """For Weights & Biases: one row for each step."""
     step_name = f"{PREFIX}step"
     if callable(getattr(run, "define_metric", None)):
         run.define_metric(f"{PREFIX}*", step_metric=step_name)
 
     def send(step: int, numbers: Mapping[str, float]) -> None:
-        # Without step=: a run drops numbers for a step below its own count, which rises with every row of the user's.
+        # Without step=: a run drops rows for a step below its own count, and every row of the user raises that count.
         run.log({step_name: step} | {PREFIX + name: number for name, number in numbers.items()})
 
     return send
 
 
-Pick = Callable[[Any], Callable[..., Any]]
-
-
-class Probing(Protocol):
-    """What a callback needs of a probe."""
+class ProbeLike(Protocol):
+    """The methods of a probe that a callback needs."""
 
     def __call__(self, model: Any, step: int) -> object:
         """Measure if it is time."""
@@ -74,7 +77,9 @@ class Probing(Protocol):
 
 
 class _Hooks:
-    def __init__(self, probe: Probing, pick: Pick | None) -> None:
+    """A probe, and which part of the trained model it measures."""
+
+    def __init__(self, probe: ProbeLike, pick: PickModel | None) -> None:
         self._probe, self._pick = probe, pick
 
     def _model(self, module: Any) -> Any:
@@ -82,10 +87,10 @@ class _Hooks:
 
 
 class LightningHooks(_Hooks):
-    """``lightning.pytorch.Callback``: before the first batch, after each batch, and after the last one.
+    """A ``lightning.pytorch.Callback``: measures before the first batch, after each batch, and after the last one.
 
-    Steps are ``trainer.global_step``: steps of the optimizer. Batches between them, in gradient accumulation, are
-    passed over.
+    A step is ``trainer.global_step``, a step of the optimizer. Batches between two steps, in gradient accumulation, are
+    not measured.
     """
 
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
@@ -99,9 +104,9 @@ class LightningHooks(_Hooks):
 
 
 class TrainerHooks(_Hooks):
-    """``transformers.TrainerCallback``: before the first step, after each step, and after the last one.
+    """A ``transformers.TrainerCallback``: measures before the first step, after each step, and after the last one.
 
-    Steps are ``state.global_step``: steps of the optimizer.
+    A step is ``state.global_step``, a step of the optimizer.
     """
 
     def on_train_begin(self, args: Any, state: Any, control: Any, model: Any = None, **_: Any) -> None:  # noqa: ARG002
@@ -114,19 +119,19 @@ class TrainerHooks(_Hooks):
         self._probe.measure(self._model(model), state.global_step)
 
 
-def lightning_callback(probe: Probing, pick: Pick | None) -> Any:
-    """An object for ``Trainer(callbacks=[...])`` of Lightning, in either of its two packages."""
+def lightning_callback(probe: ProbeLike, pick: PickModel | None) -> Any:
+    """A callback for the ``Trainer`` of Lightning, from either of its two packages."""
     for package in ("lightning.pytorch", "pytorch_lightning"):
         try:
             base = importlib.import_module(package).Callback
         except ImportError:
             continue
-        return _joined("LightningProbe", LightningHooks, base)(probe, pick)
+        return _subclass("LightningProbe", LightningHooks, base)(probe, pick)
     raise UsageError("probe.lightning() needs Lightning: pip install lightning; or call probe(model, step) in the loop")
 
 
-def trainer_callback(probe: Probing, pick: Pick | None) -> Any:
-    """An object for ``Trainer(callbacks=[...])`` of transformers."""
+def trainer_callback(probe: ProbeLike, pick: PickModel | None) -> Any:
+    """A callback for the ``Trainer`` of transformers."""
     try:
         base = importlib.import_module("transformers").TrainerCallback
     except ImportError:
@@ -134,8 +139,9 @@ def trainer_callback(probe: Probing, pick: Pick | None) -> Any:
             'probe.trainer_callback() needs transformers: pip install "jostle[hf]" accelerate; or call '
             "probe(model, step) in the loop"
         ) from None
-    return _joined("TrainerProbe", TrainerHooks, base)(probe, pick)
+    return _subclass("TrainerProbe", TrainerHooks, base)(probe, pick)
 
 
-def _joined(name: str, hooks: type, base: type) -> Any:
+def _subclass(name: str, hooks: type, base: type) -> Any:
+    """A class with these hooks and the base class that a package needs."""
     return type(name, (hooks, base), {"__doc__": hooks.__doc__})

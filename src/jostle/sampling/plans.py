@@ -183,7 +183,6 @@ PLANS: Registry[type[Plan]] = Registry("plan")
 PLANS.register("grid")(Grid)
 PLANS.register("until")(Until)
 
-_FEW_TOKENS = 10_000
 _PASSES_OF_CHECKS = 100  # that a model answers before the first trial: see TokenFunction.check_steady and check_text
 
 
@@ -191,27 +190,30 @@ _PASSES_OF_CHECKS = 100  # that a model answers before the first trial: see Toke
 class DefaultPlan:
     """The plan where none is given: exact if that is cheap, else sampled to a precision.
 
-    A perturbation without randomness on at most 10,000 tokens is tried on every token, ``Grid(1)``: the answer is then
-    exact. Everything else, and what would take more than ``max_passes``, is sampled by ``Until``.
+    A perturbation without randomness on at most ``most_tokens`` tokens is tried on every token, ``Grid(1)``: the answer
+    is then exact. Everything else, and what would take more than ``max_passes``, is sampled by ``Until``.
 
     Arguments:
         half_width: the precision of flips.
         relative: the precision of other responses.
         max_passes: the most inputs that a model answers.
+        most_tokens: the most tokens of all inputs together that are tried exhaustively.
     """
 
     half_width: float = 0.01
     relative: float = 0.05
     max_passes: int = 1_000_000
+    most_tokens: int = 10_000
 
     def __post_init__(self) -> None:
         Until(half_width=self.half_width, max_passes=self.max_passes)
         Until(relative=self.relative)
+        checks.whole("most_tokens", self.most_tokens, least=0)
 
     def choose(self, inputs: Inputs, perturbation: Perturbation, response: Response) -> Plan:
         """The plan for these inputs."""
         tokens = len(inputs) * inputs.num_tokens
-        is_cheap = tokens <= _FEW_TOKENS and tokens + len(inputs) + _PASSES_OF_CHECKS <= self.max_passes
+        is_cheap = tokens <= self.most_tokens and tokens + len(inputs) + _PASSES_OF_CHECKS <= self.max_passes
         if perturbation.is_deterministic and is_cheap:
             return Grid(draws=1)
         if response.is_binary:

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from jostle.probe import Probe
-from jostle.probe.model import untouched
+from jostle.probe.model import protect_training
 from tests.probe.toys import CHOICES, everything, meddle, network, points, same, train
 
 SPECIALS = {"plain": {}, "between": {"call": "between"}, "mixed": {"is_mixed": True}}
@@ -93,7 +93,7 @@ def test_making_a_probe_from_a_loader_draws_no_random_number():
     ragged = torch.utils.data.DataLoader(pairs, batch_size=7, shuffle=True, collate_fn=lambda items: items[0][0][None])
     Probe(ragged, **CHOICES)
     assert torch.equal(torch.get_rng_state(), before)
-    assert probe._looking.question.labels.tolist() == points().labels.tolist()
+    assert probe._recorder.measurement.labels.tolist() == points().labels.tolist()
 
 
 def test_everything_is_put_back_after_an_error_and_gradients_are_the_same_tensors():
@@ -103,7 +103,7 @@ def test_everything_is_put_back_after_an_error_and_gradients_are_the_same_tensor
     before, gradients = everything(model, optimizer), [parameter.grad for parameter in model.parameters()]
     buffers = dict(model.named_buffers())
     copies = {"tensors": [tensor.clone() for tensor in before["tensors"]], "others": before["others"]}
-    with contextlib.suppress(KeyError), untouched(model, 0, guards_parameters=True):
+    with contextlib.suppress(KeyError), protect_training(model, 0, guards_parameters=True):
         assert not any(module.training for module in model.modules())
         meddle(model, points().inputs)
         raise KeyError
@@ -114,7 +114,7 @@ def test_everything_is_put_back_after_an_error_and_gradients_are_the_same_tensor
 
 def test_inside_random_numbers_are_functions_of_the_seed():
     def drawn(seed):
-        with untouched(network(), seed, guards_parameters=False):
+        with protect_training(network(), seed, guards_parameters=False):
             return torch.rand(1).item(), np.random.rand(), random.random()  # noqa: NPY002
 
     assert drawn(5) == drawn(5)
@@ -140,9 +140,9 @@ class Lazy(nn.Module):
 def test_what_a_model_keeps_of_a_pass_can_be_trained_with():
     model = Lazy()
     probe = Probe(torch.randn(20, 6, 3), tokens="rows", perturbation="gaussian-noise:std=1", share=None)
-    before = [tensor.clone() for tensor in probe._looking.question.source]
+    before = [tensor.clone() for tensor in probe._recorder.measurement.source]
     for length in (4, 6, 5):
         model(torch.randn(2, length, 3)).sum().backward()
         probe.measure(model, length if length != 5 else 7)
     assert model.length == len(model.table) == 6
-    assert all(torch.equal(one, other) for one, other in zip(before, probe._looking.question.source, strict=True))
+    assert all(torch.equal(one, other) for one, other in zip(before, probe._recorder.measurement.source, strict=True))
