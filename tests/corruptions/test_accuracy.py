@@ -123,25 +123,25 @@ def test_families_and_default():
         ({"severities": None}, "severities must be a list, got None; write [1, 2]"),
         ({"severities": 1.5}, "severities must be a list, got 1.5; write [1, 2]"),
         ({"severities": "1"}, "severities must be a list, got '1'"),
-        ({"seed": None}, "seed must be a whole number, got None"),
+        ({"seed": None}, "seed=None must be a whole number"),
         ({"value_range": (1, -1)}, "value_range=(1, -1) must be the values"),
-        ({"level": "95"}, "level must be between 0 and 1, got '95'"),
+        ({"level": "95"}, "level='95' must be a finite number above 0"),
         ({"labels": [[1], [1, 2]]}, "labels must be 20 whole numbers"),
         ({"labels": None}, "labels must be 20 whole numbers"),
-        ({"labels": LABELS - 1}, "labels go down to -1; give the number of the class of each image, from 0"),
+        ({"labels": LABELS - 1}, "labels go down to -1; give the class of each image, from 0"),
         ({"labels": LABELS + 1}, "labels go up to 3, but the model answers with 3 classes; give labels from 0"),
         ({"model": lambda x: x.mean(dim=(1, 2, 3))}, "labels go up to 2, but the model answers with a single logit"),
         ({"model": None}, "model of type NoneType cannot be called"),
         ({"severities": []}, "must be from 1 to 5, at least one"),
         ({"severities": [0, 1]}, "clean images are always in the result"),
-        ({"severities": [6]}, "severity must be a whole number"),
+        ({"severities": [6]}, "severity=6 must be a whole number from 0 to 5"),
         ({"severities": 2}, "severities must be a list, got 2; write [2]"),
         ({"labels": LABELS[:4]}, "labels must be 20 whole numbers"),
         ({"labels": LABELS.double()}, "labels must be 20 whole numbers"),
         ({"images": IMAGES[:0], "labels": LABELS[:0]}, "images are empty"),
         ({"images": IMAGES * 9}, "outside of value_range"),
-        ({"level": 95}, "level must be between 0 and 1"),
-        ({"batch_size": 0}, "batch_size must be a whole number of at least 1"),
+        ({"level": 95}, "level=95 must be a finite number above 0"),
+        ({"batch_size": 0}, "batch_size=0 must be a whole number, at least 1"),
         ({"model": lambda x: x}, "the model answered 20 images with shape (20, 1, 12, 12)"),
         ({"model": lambda x: brightest_third(x) * np.nan}, "not finite"),
     ],
@@ -162,5 +162,5 @@ def test_a_doubtful_range_is_warned_about_once():
 
 def test_a_model_that_cannot_answer_is_one_clear_line():
     model = nn.Sequential(nn.Flatten(), nn.Linear(144, 3)).float()
-    with pytest.raises(FailureError, match=r"the images are torch.float64, the model is torch.float32"):
+    with pytest.raises(FailureError, match=r"the inputs are torch.float64, the model is torch.float32"):
         accuracy_under(model, IMAGES.double(), LABELS, ["fog"], [1])

@@ -8,7 +8,7 @@ import torch
 
 from jostle.base.errors import UsageError
 from jostle.corruptions import corrupt
-from jostle.corruptions.corruption import checked_names, checked_severities
+from jostle.corruptions.corruption import read_names, read_severities
 
 BYTES = np.random.default_rng(0).integers(0, 256, (8, 3, 8, 8), dtype=np.uint8)
 FLOATS = BYTES / 127.5 - 1
@@ -29,7 +29,7 @@ FLOATS = BYTES / 127.5 - 1
         ({"images": torch.zeros(2, 3, 8, 8).to_sparse()}, "images must be a dense tensor with values"),
         ({"images": torch.zeros(2, 3, 8, 8, device="meta")}, "images must be a dense tensor with values"),
         ({"indices": [[1], [1, 2]]}, "indices must be 8 whole numbers"),
-        ({"severity": 0, "seed": 0.5}, "seed must be a whole number"),
+        ({"severity": 0, "seed": 0.5}, "seed=0.5 must be a whole number"),
     ],
 )
 def test_wrong_use_is_one_clear_line(changes, message):
@@ -85,9 +85,9 @@ def test_every_kind_of_float_keeps_its_kind_and_its_range(kind):
 
 
 def test_names_and_severities_in_all_their_forms():
-    assert checked_names("fog") == ("fog",)
-    assert checked_names(iter(["fog", "snow", "fog"])) == ("fog", "snow")
-    assert len(checked_names("common")) == 15
-    assert checked_severities(torch.tensor([2, 1, 2])) == (2, 1)
-    assert checked_severities(np.array([5])) == (5,)
-    assert checked_severities(iter([3])) == (3,)
+    assert read_names("fog") == ("fog",)
+    assert read_names(iter(["fog", "snow", "fog"])) == ("fog", "snow")
+    assert len(read_names("common")) == 15
+    assert read_severities(torch.tensor([2, 1, 2])) == (2, 1)
+    assert read_severities(np.array([5])) == (5,)
+    assert read_severities(iter([3])) == (3,)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from jostle.corruptions import corrupt
-from jostle.corruptions.extra import _normalised
+from jostle.corruptions.extra import _blur_noise
 from tests.corruptions.pictures import natural
 
 
@@ -50,4 +50,4 @@ def test_drops_cover_the_same_share_at_any_size():
         covered.append((corrupt(images, "spatter", 5, value_range=(0, 1)) < 1).mean())
     assert covered[1] == pytest.approx(covered[0], rel=0.5)
     noise = np.random.default_rng(0).standard_normal((4, 300, 300))
-    assert _normalised(noise, 0.7, 4.0).std() == pytest.approx(_normalised(noise, 0.7, 1.0).std(), rel=0.05)
+    assert _blur_noise(noise, 0.7, 4.0).std() == pytest.approx(_blur_noise(noise, 0.7, 1.0).std(), rel=0.05)

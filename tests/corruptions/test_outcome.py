@@ -17,36 +17,42 @@ def outcome(correct, names=NAMES, severities=(1, 2), level=0.95):
     return CorruptionAccuracy(names, severities, correct, correct[0, 0], level)
 
 
+def ends(found):
+    return found.value, found.low, found.high
+
+
 def clustered(generator, images, chances=0.7, spread=0.6):
-    """Images differ in difficulty: all cells of an image succeed with its own chance, Beta with mean ``chances``."""
+    """Images differ in difficulty: all outcomes of an image succeed with its own chance, Beta with mean ``chances``."""
     weight = (1 - spread) / spread
     difficulty = generator.beta(chances * weight, (1 - chances) * weight, images)
     return generator.uniform(size=(4, 2, images)) < difficulty
 
 
-def test_cells_are_clopper_pearson_and_means_are_means():
+def test_single_settings_are_clopper_pearson_and_means_are_means():
     correct = clustered(np.random.default_rng(0), 50)
     result = outcome(correct)
     found = result.accuracy("fog", 2)
     low, high = clopper_pearson(correct[2, 1].sum(), 50, 0.95)
-    assert found == (correct[2, 1].mean(), low, high)
+    assert ends(found) == (correct[2, 1].mean(), low, high)
+    assert (found.interval.target, found.interval.level) == ("population", 0.95)
     assert result.mean.value == pytest.approx(correct.mean())
     assert result.family("noise").value == pytest.approx(correct[:2].mean())
     assert list(result.families()) == ["noise", "weather", "digital"]
     assert result.mean.low < result.mean.value < result.mean.high
 
 
-def test_identical_cells_give_the_interval_of_one_cell():
-    """If all corruptions agree on every image, eight cells say no more than one: cluster = image."""
+def test_identical_settings_give_the_interval_of_one():
+    """If all corruptions agree on every image, eight settings say no more than one: cluster = image."""
     one = np.random.default_rng(1).uniform(size=40) < 0.6
     result = outcome(np.broadcast_to(one, (4, 2, 40)))
-    assert result.mean == pytest.approx(result.accuracy("fog", 1))
+    assert ends(result.mean) == pytest.approx(ends(result.accuracy("fog", 1)))
 
 
 def test_plain_mean_error_mirrors_the_mean():
     result = outcome(clustered(np.random.default_rng(2), 60))
-    value, low, high = result.mean_corruption_error()
-    assert (value, low, high) == pytest.approx((1 - result.mean.value, 1 - result.mean.high, 1 - result.mean.low))
+    assert ends(result.mean_corruption_error()) == pytest.approx(
+        (1 - result.mean.value, 1 - result.mean.high, 1 - result.mean.low)
+    )
 
 
 def test_mean_corruption_error_is_the_papers():
@@ -64,12 +70,12 @@ def test_mean_corruption_error_is_the_papers():
 def test_a_model_that_is_always_wrong_has_the_largest_error_there_is():
     result = outcome(np.zeros((4, 2, 20), dtype=bool))
     low = 4 * 0.025 ** (1 / 20)  # Clopper-Pearson, 20 of 20, times 2 severities / 0.5
-    assert result.mean_corruption_error(dict.fromkeys(NAMES, 0.5)) == pytest.approx((4.0, low, 4.0))
+    assert ends(result.mean_corruption_error(dict.fromkeys(NAMES, 0.5))) == pytest.approx((4.0, low, 4.0))
 
 
 def test_a_model_is_1_relative_to_itself():
     result = outcome(clustered(np.random.default_rng(4), 80))
-    assert result.mean_corruption_error(result) == pytest.approx((1.0, 1.0, 1.0))
+    assert ends(result.mean_corruption_error(result)) == pytest.approx((1.0, 1.0, 1.0))
     assert result.mean_corruption_error(result.summed_errors).value == pytest.approx(1.0)
 
 
@@ -83,23 +89,23 @@ def test_the_paired_interval_is_the_delta_methods():
     ratio = x.mean() / y.mean()
     variance = (x.var(ddof=1) - 2 * ratio * np.cov(x, y)[0, 1] + ratio**2 * y.var(ddof=1)) / y.mean() ** 2 / 500
     reach = stats.t.ppf(0.975, 499) * np.sqrt(variance)
-    assert found == pytest.approx((ratio, ratio - reach, ratio + reach))
+    assert ends(found) == pytest.approx((ratio, ratio - reach, ratio + reach))
 
 
 def share_covered(runs, interval, truth):
-    covered = [low <= truth <= high for _, low, high in map(interval, runs)]
+    covered = [low <= truth <= high for low, high in map(interval, runs)]
     return np.mean(covered), np.sqrt(0.95 * 0.05 / len(covered))
 
 
 def check_coverage(count):
     generator = np.random.default_rng(6)
     runs = [outcome(clustered(generator, 60)) for _ in range(count)]
-    found, error = share_covered(runs, lambda run: run.mean, 0.7)
+    found, error = share_covered(runs, lambda run: ends(run.mean)[1:], 0.7)
     assert found > 0.95 - 4 * error
     reference = dict.fromkeys(NAMES, 0.5)  # the true mCE is 2 * 0.3 / 0.5
-    found, error = share_covered(runs, lambda run: run.mean_corruption_error(reference), 1.2)
+    found, error = share_covered(runs, lambda run: ends(run.mean_corruption_error(reference))[1:], 1.2)
     assert found > 0.95 - 4 * error
-    naive, _ = share_covered(runs, lambda run: (0, *clopper_pearson(run.correct.sum(), run.correct.size, 0.95)), 0.7)
+    naive, _ = share_covered(runs, lambda run: clopper_pearson(run.correct.sum(), run.correct.size, 0.95), 0.7)
     assert naive < 0.8  # as if all outcomes were independent
 
 
@@ -116,7 +122,7 @@ def test_intervals_cover_many_times():
         both = [outcome(clustered(generator, 300, chances)) for chances in (0.7, 0.5)]
         return both[0].mean_corruption_error(both[1])
 
-    found, error = share_covered([pair() for _ in range(1500)], lambda one: one, 0.3 / 0.5)
+    found, error = share_covered([pair() for _ in range(1500)], lambda one: ends(one)[1:], 0.3 / 0.5)
     assert found > 0.94 - 4 * error  # asymptotic
 
 
@@ -128,7 +134,7 @@ def test_what_is_printed_and_kept():
     assert f"{result.accuracy('fog', 1)}" in lines[3]
     assert lines[-1] == f"mean           {result.mean}"
     kept = json.loads(json.dumps(result.to_dict()))
-    assert kept["cells"][5] == {"corruption": "fog", "severity": 2, **result.accuracy("fog", 2)._asdict()}
+    assert kept["cells"][5] == {"corruption": "fog", "severity": 2, **result.accuracy("fog", 2).to_dict()}
     assert kept["mean"]["value"] == result.mean.value
     assert (kept["images"], kept["level"]) == (30, 0.95)
 

@@ -3,7 +3,7 @@ import pytest
 
 from jostle.base.randomness import Stream
 from jostle.corruptions import Draws
-from jostle.corruptions.textures import _diamond_square, _folded, clouds, crystals
+from jostle.corruptions.textures import _diamond_square, _fold, clouds, crystals
 
 DRAWS = Draws(Stream(0, "textures"), np.arange(50))
 
@@ -66,7 +66,7 @@ def test_crystals_are_bright_lines_on_dark():
 
 def test_folding_keeps_lengths_and_is_sixfold():
     angles = np.linspace(0, 2 * np.pi, 721)
-    x, y = _folded(np.cos(angles), np.sin(angles))
+    x, y = _fold(np.cos(angles), np.sin(angles))
     np.testing.assert_allclose(np.hypot(x, y), 1, atol=1e-12)
     assert (np.arctan2(y, x) <= np.pi / 6 + 1e-9).all()
     assert y.min() >= 0

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from jostle.corruptions import corrupt
-from jostle.corruptions.pixels import luminance, painted
+from jostle.corruptions.pixels import luminance, paint
 from tests.corruptions.pictures import natural
 
 
@@ -66,6 +66,6 @@ def test_luminance_and_colours_of_grey_images():
     images = natural(2)
     expected = 0.299 * images[:, 0] + 0.587 * images[:, 1] + 0.114 * images[:, 2]
     np.testing.assert_allclose(luminance(images)[:, 0], expected)
-    assert painted((0.1, 0.2, 0.3), images).ravel().tolist() == [0.1, 0.2, 0.3]
-    assert painted((1.0, 1.0, 1.0), images[:, :1]).shape == (1, 1, 1, 1)
-    assert painted((1.0, 1.0, 1.0), images[:, :1]).item() == pytest.approx(1)
+    assert paint((0.1, 0.2, 0.3), images).ravel().tolist() == [0.1, 0.2, 0.3]
+    assert paint((1.0, 1.0, 1.0), images[:, :1]).shape == (1, 1, 1, 1)
+    assert paint((1.0, 1.0, 1.0), images[:, :1]).item() == pytest.approx(1)

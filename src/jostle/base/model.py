@@ -100,7 +100,7 @@ def dtype_hint(model: Any, given: Iterable[Any]) -> str:
 
 
 def logits_of(answer: Any, *, name: str = "model") -> Tensor:
-    """The outputs in a model's answer: a tensor or array, the ``logits`` of a mapping or object, or the first of several.
+    """The outputs in a model's answer: a tensor, array or list, the ``logits`` of a mapping or object, or the first of several.
 
     >>> logits_of({"loss": 0.3, "logits": torch.zeros(2, 5)}).shape
     torch.Size([2, 5])
@@ -117,12 +117,20 @@ def logits_of(answer: Any, *, name: str = "model") -> Tensor:
     elif hasattr(answer, "logits"):
         answer = answer.logits
     elif isinstance(answer, tuple | list) and answer:
-        answer = answer[0]
+        answer = answer[0] if isinstance(answer[0], Tensor | np.ndarray) else _as_numbers(answer)
     if isinstance(answer, np.ndarray):
         answer = torch.from_numpy(answer)
     if not isinstance(answer, Tensor):
         raise UsageError(f"{name} must answer with a tensor of outputs, not {_described(answer)}")
     return answer
+
+
+def _as_numbers(answer: Any) -> Any:
+    """A list of numbers, or of lists of numbers, as an array; anything else as it is."""
+    try:
+        return np.asarray(answer, dtype=np.float64)
+    except (TypeError, ValueError):
+        return answer
 
 
 def check_outputs(outputs: Tensor, size: int, *, name: str = "model", real: bool = False) -> None:

@@ -69,7 +69,7 @@ def corrupt(
     import numpy as np
 
     from jostle.cli.inputs import has_no_splits
-    from jostle.corruptions.corruption import check_images, corrupted
+    from jostle.corruptions.corruption import apply_corruption, check_images
 
     names = _names(corruption)
     is_picture = suffix in _PICTURES
@@ -87,7 +87,7 @@ def corrupt(
     def cells() -> Iterator[tuple[str, int, Any]]:
         for name in names:
             for one in severities:
-                yield name, one, corrupted(shown, name, one, seed, ends, indices)
+                yield name, one, apply_corruption(shown, name, one, seed, ends, indices)
 
     if is_picture:
         from jostle.figures import save

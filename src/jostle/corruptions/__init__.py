@@ -1,11 +1,10 @@
 """Common corruptions of images: noise, blur, weather and digital, five severities, seeded by image.
 
 Hendrycks and Dietterich (2019), "Benchmarking neural network robustness to common corruptions and perturbations", with
-the settings of CIFAR-10-C for 32 x 32 images, written anew from the definitions and for any size, grey or colour. What
-``corrupt`` makes is self-made: not the published files, which ``jostle.data.cifar_10_c`` reads.
+the settings of CIFAR-10-C for 32 x 32 images, written anew from the definitions and for any size, grey or colour. The
+images that ``corrupt`` makes are self-made: they are not the published files, which ``jostle.data.cifar_10_c`` reads.
 
-Left on the line: ``jostle.data``; right: ``jostle.models``. To add a corruption, put ``corruption`` on a function, as
-``noise.py`` does.
+To add a corruption, put ``corruption`` on a function, as ``noise.py`` does.
 """
 
 from jostle.corruptions.accuracy import Accuracy, CorruptionAccuracy, accuracy_under

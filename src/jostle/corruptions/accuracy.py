@@ -1,47 +1,46 @@
-"""What a model got right under corruptions, and the means of it, each with an interval.
+"""How often a classifier is right on corrupted images, with intervals.
 
-Every corruption and severity is applied to the same images, so that outcomes of one image belong together. A mean over
-several corruptions is therefore a mean over images of what each image contributes, and its interval comes from the
-spread between images (cluster = image): thirty corruptions of 100 images are not 3,000 trials.
-
-``accuracy_under``: how often a classifier is right on corrupted images.
-
-A classifier asked about a batch of images: its logits, or one line on why there are none.
+Every corruption and severity is applied to the same images, so the outcomes of one image depend on each other. A mean
+over several corruptions is therefore a mean over images of what each image contributes, and its interval comes from the
+spread between images (cluster = image): thirty corruptions of 100 images are not 3,000 independent trials.
 """
 
-import contextlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 
-from jostle.base.errors import FailureError, JostleError, UsageError
+from jostle.base import checks
+from jostle.base.errors import UsageError
+from jostle.base.estimate import Estimate, Interval
+from jostle.base.model import call, check_outputs, eval_mode, logits_of
 from jostle.base.progress import Progress, State, reporter
 from jostle.base.registry import unknown_name
 from jostle.corruptions.corruption import (
     CORRUPTIONS,
     FAMILIES,
     Range,
+    apply_corruption,
     as_array,
     check_images,
-    checked_names,
-    checked_seed,
-    checked_severities,
-    corrupted,
+    read_names,
+    read_severities,
 )
 from jostle.intervals.fixed import bounded_mean, clopper_pearson, histogram, student
 
+_GAFFKE = "Gaffke's bound over images"
 
-class Accuracy(NamedTuple):
-    """A mean over images and its confidence interval for the population that the images came from."""
 
-    value: float
-    low: float
-    high: float
+class Accuracy(Estimate):
+    """A mean over images, with an interval for the population that the images came from."""
+
+    def to_dict(self) -> dict[str, float]:
+        """Value and interval, as JSON values."""
+        return {"value": self.value, "low": self.low, "high": self.high}
 
     def __str__(self) -> str:
         return f"{self.value:.3f} [{self.low:.3f}, {self.high:.3f}]"
@@ -59,10 +58,10 @@ class CorruptionAccuracy:
 
     Arguments:
         names: of the corruptions.
-        severities: in the order asked for.
+        severities: in the order in which they were asked for.
         correct: whether the prediction was right, # (corruptions, severities, images).
         clean_correct: the same without corruption, # (images,).
-        level: coverage of every interval by itself.
+        level: coverage of each interval by itself.
     """
 
     names: tuple[str, ...]
@@ -97,13 +96,13 @@ class CorruptionAccuracy:
         return families[family]
 
     def families(self) -> dict[str, Accuracy]:
-        """Mean accuracy over the corruptions of each family that occurs."""
+        """Mean accuracy over the corruptions of each family in this result."""
         homes = np.asarray([CORRUPTIONS.get(name).family for name in self.names])
         return {family: self._mean(self.correct[homes == family]) for family in FAMILIES if family in homes}
 
     @property
     def summed_errors(self) -> dict[str, float]:
-        """For each corruption the error summed over severities: what ``mean_corruption_error`` takes as reference."""
+        """For each corruption the error summed over severities; ``mean_corruption_error`` takes it as a reference."""
         return dict(zip(self.names, self._errors().mean(axis=1).tolist(), strict=True))
 
     def mean_corruption_error(self, reference: "Mapping[str, float] | CorruptionAccuracy | None" = None) -> Accuracy:
@@ -111,10 +110,10 @@ class CorruptionAccuracy:
 
             mCE = 1/C sum over c of (sum over s of E[s, c]) / (sum over s of R[s, c])
 
-        As a ratio: 1 is the reference, and the paper's percentages are 100 times as large. Without a reference it is
-        the plain mean error, 1 - ``mean``. Reference numbers are taken as exact: the interval is Gaffke's for the mean
-        over images. A reference measured on the same images is uncertain too: then mCE is linearised in both errors and
-        the interval is Student's, asymptotic, for paired images.
+        It is a ratio: 1 is the reference, and the paper's percentages are 100 times as large. Without a reference it is
+        the plain mean error, 1 - ``mean``. Reference numbers count as exact: the interval is Gaffke's for the mean over
+        images. A reference measured on the same images is uncertain too: mCE is then linearised in both errors, and the
+        interval is Student's, asymptotic, for paired images.
 
         Arguments:
             reference: ``summed_errors`` of another result or published numbers, for every corruption here; or a result
@@ -122,15 +121,15 @@ class CorruptionAccuracy:
         """
         errors = self._errors()  # (corruptions, images)
         if reference is None:
-            value, low, high = self.mean
-            return Accuracy(1 - value, 1 - high, 1 - low)
+            mean = self.mean
+            return self._with_interval(1 - mean.value, 1 - mean.high, 1 - mean.low, mean.interval.method)
         if isinstance(reference, CorruptionAccuracy):
             return self._paired(errors, reference)
         divisors = self._divisors(reference)
         shares = (errors / divisors[:, None]).mean(axis=0)  # (images,)
         largest = float((len(self.severities) / divisors).mean())
         low, high = bounded_mean(*histogram(shares), self.level, (0.0, largest))
-        return Accuracy(float(shares.mean()), low, high)
+        return self._with_interval(float(shares.mean()), low, high, _GAFFKE)
 
     def _paired(self, errors: NDArray[np.float64], reference: "CorruptionAccuracy") -> Accuracy:
         ours, theirs = ((one.names, one.severities, one.correct.shape) for one in (self, reference))
@@ -142,7 +141,9 @@ class CorruptionAccuracy:
         shares = ((errors - ratios[:, None] * others) / divisors[:, None]).mean(axis=0)  # (images,)
         variance = shares.var(ddof=1) if len(shares) > 1 else 0.0
         low, high = student(ratios.mean(), variance, len(shares), self.level)
-        return Accuracy(float(ratios.mean()), max(0.0, float(low)), float(high))
+        return self._with_interval(
+            float(ratios.mean()), max(0.0, float(low)), float(high), "paired Student's t over images"
+        )
 
     def _divisors(self, reference: Mapping[str, float]) -> NDArray[np.float64]:
         missing = [name for name in self.names if name not in reference]
@@ -164,37 +165,40 @@ class CorruptionAccuracy:
 
     def _share(self, correct: NDArray[np.bool_]) -> Accuracy:
         low, high = clopper_pearson(correct.sum(), len(correct), self.level)
-        return Accuracy(float(correct.mean()), float(low), float(high))
+        return self._with_interval(float(correct.mean()), float(low), float(high), "Clopper-Pearson")
 
     def _mean(self, correct: NDArray[np.bool_]) -> Accuracy:
-        """Over corruptions and severities first, then over images, which are the independent ones."""
-        cells = correct.shape[0] * correct.shape[1]
+        """The mean over corruptions and severities first, then over images, which are independent."""
+        outcomes = correct.shape[0] * correct.shape[1]  # of an image
         hits = correct.sum(axis=(0, 1))  # (images,)
-        values, counts = histogram(hits / cells)
-        return Accuracy(float(hits.mean() / cells), *bounded_mean(values, counts, self.level))
+        low, high = bounded_mean(*histogram(hits / outcomes), self.level)
+        return self._with_interval(float(hits.mean() / outcomes), low, high, _GAFFKE)
+
+    def _with_interval(self, value: float, low: float, high: float, method: str) -> Accuracy:
+        return Accuracy(value, Interval(low, high, self.level, "population", method))
 
     def to_dict(self) -> dict[str, Any]:
         """Everything but the outcomes of single images, as JSON values."""
-        cells = [
-            {"corruption": name, "severity": severity, **self.accuracy(name, severity)._asdict()}
+        single = [
+            {"corruption": name, "severity": severity, **self.accuracy(name, severity).to_dict()}
             for name in self.names
             for severity in self.severities
         ]
         return {
             "images": len(self.clean_correct),
             "level": self.level,
-            "clean": self.clean._asdict(),
-            "cells": cells,
-            "families": {family: one._asdict() for family, one in self.families().items()},
-            "mean": self.mean._asdict(),
+            "clean": self.clean.to_dict(),
+            "cells": single,
+            "families": {family: one.to_dict() for family, one in self.families().items()},
+            "mean": self.mean.to_dict(),
         }
 
     def __str__(self) -> str:
         width = max(len(name) for name in (*self.names, "corruption"))
         rows = [" ".join(["corruption".ljust(width), *(f"{f'severity {one}':^20}" for one in self.severities)])]
         for name in self.names:
-            cells = (f"{self.accuracy(name, severity)!s:^20}" for severity in self.severities)
-            rows.append(" ".join([name.ljust(width), *cells]))
+            found = (f"{self.accuracy(name, severity)!s:^20}" for severity in self.severities)
+            rows.append(" ".join([name.ljust(width), *found]))
         means = {"clean": self.clean, **self.families(), "mean": self.mean}
         rows.extend(f"{label.ljust(width)} {one}" for label, one in means.items())
         return "\n".join(row.rstrip() for row in rows)
@@ -226,49 +230,50 @@ def accuracy_under(
 
     Arguments:
         model: from a batch of images, # (batch, channels, height, width), to logits # (batch, classes), or # (batch,)
-            or (batch, 1) for two classes, where above 0 is class 1; or to what holds them: a mapping or object with
-            ``logits``, or a tuple that begins with them. An ``nn.Module`` is put in eval mode and back.
+            or (batch, 1) for two classes, where above 0 is class 1; or to a mapping or object with ``logits``, or a
+            tuple whose first entry is the logits. An ``nn.Module`` is put in eval mode, and back afterwards.
         images: as ``corrupt`` takes them; the model sees tensors of the same dtype, device and range.
-        labels: the number of each image's class, from 0, # (images,).
+        labels: the class of each image, from 0, # (images,).
         corruptions: names, or a family as ``names`` takes it, e.g. ``common`` for the fifteen of the benchmark.
         severities: from 1 to 5.
         seed: of the corruptions.
         value_range: of the images, as ``corrupt`` takes it.
         level: coverage of the intervals.
-        batch_size: how many images the model sees at once; no influence on the corruptions.
+        batch_size: the number of images that the model sees at once; it has no influence on the corruptions.
         progress: a bar on a terminal and plain lines elsewhere, nothing, or your own function.
     """
-    chosen, strengths, seed = checked_names(corruptions), checked_severities(severities), checked_seed(seed)
+    checks.function("model", model)
+    names, strengths, seed = read_names(corruptions), read_severities(severities), checks.whole("seed", seed)
     check_images(images, value_range)
-    truth = _checked_labels(labels, len(images))
-    _check_numbers(level, batch_size)
-    clean, correct = np.empty(len(images), dtype=bool), np.empty((len(chosen), len(strengths), len(images)), dtype=bool)
-    cells = [(name, severity, correct[i, j]) for i, name in enumerate(chosen) for j, severity in enumerate(strengths)]
-    cells.insert(0, (chosen[0], 0, clean))  # severity 0: clean images take the same way
+    truth = _read_labels(labels, len(images))
+    level = checks.level(level)
+    checks.sizes(batch_size=batch_size)
+    count = len(images)
+    clean, correct = np.empty(count, dtype=bool), np.empty((len(names), len(strengths), count), dtype=bool)
+    settings = [(name, severity, correct[i, j]) for i, name in enumerate(names) for j, severity in enumerate(strengths)]
+    settings.insert(0, (names[0], 0, clean))  # severity 0: clean images take the same way
+    parts = [slice(start, min(start + batch_size, count)) for start in range(0, count, batch_size)]
     report = reporter(progress, "corruptions")
-    rows = [slice(start, min(start + batch_size, len(images))) for start in range(0, len(images), batch_size)]
-    done = 0
     try:
-        with _evaluating(model):
-            for name, severity, hits in cells:
-                for part in rows:
-                    inputs = _corrupted(images, part, name, severity, seed, value_range)
-                    hits[part] = _hits(model, inputs, truth[part])
-                done += len(images)
-                report(State(done / (len(cells) * len(images)), done, f"{name} {severity}", "images"))
+        with eval_mode(model):
+            for done, (name, severity, hits) in enumerate(settings, start=1):
+                for part in parts:
+                    inputs = _corrupt_part(images, part, name, severity, seed, value_range)
+                    hits[part] = _find_hits(model, inputs, truth[part])
+                report(State(done / len(settings), done * count, f"{name} {severity}", "images"))
     finally:
         report.close()
-    return CorruptionAccuracy(chosen, strengths, correct, clean, level)
+    return CorruptionAccuracy(names, strengths, correct, clean, level)
 
 
-def _corrupted(images: Any, part: slice, name: str, severity: int, seed: int, value_range: Range) -> Tensor:
+def _corrupt_part(images: Any, part: slice, name: str, severity: int, seed: int, value_range: Range) -> Tensor:
     indices = np.arange(part.start, part.stop)
-    return torch.as_tensor(corrupted(images[part], name, severity, seed, value_range, indices))
+    return torch.as_tensor(apply_corruption(images[part], name, severity, seed, value_range, indices))
 
 
-def _hits(model: Callable[[Tensor], Any], inputs: Tensor, labels: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Which images of a batch the model classifies correctly."""
-    logits = ask(model, inputs)
+def _find_hits(model: Callable[[Tensor], Any], inputs: Tensor, labels: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which images of a batch the model classifies correctly, # (batch,)."""
+    logits = find_logits(model, inputs)
     is_single = logits.ndim == 1 or logits.shape[1] == 1
     classes = 2 if is_single else logits.shape[1]
     if labels.max() >= classes:
@@ -279,89 +284,34 @@ def _hits(model: Callable[[Tensor], Any], inputs: Tensor, labels: NDArray[np.int
     return correct
 
 
-@contextlib.contextmanager
-def _evaluating(model: Any) -> Iterator[None]:
-    """Inside, every part of a module is in eval mode; afterwards each is in the mode it was in."""
-    modes = {part: part.training for part in model.modules()} if isinstance(model, nn.Module) else {}
-    for part in modes:
-        part.training = False
-    try:
-        yield
-    finally:
-        for part, mode in modes.items():
-            part.training = mode
+def find_logits(model: Callable[[Tensor], Any], images: Tensor) -> Tensor:
+    """The logits of ``model`` on the CPU, # (batch, classes), (batch, 1) or (batch,), all of them finite.
+
+    >>> find_logits(lambda images: {"logits": images.mean(dim=(2, 3))}, torch.ones(2, 3, 4, 4)).shape
+    torch.Size([2, 3])
+    """
+    are_bytes = images.dtype == torch.uint8 and isinstance(model, nn.Module)
+    hint = " (the images are torch.uint8: give floats, scaled as in training)" if are_bytes else ""
+    with torch.no_grad():
+        answer = call(model, images, name="the model", hint=hint)
+    logits = logits_of(answer, name="the model").detach().cpu()
+    check_outputs(logits, len(images), name="the model", real=True)
+    if logits.ndim > 2:
+        raise UsageError(
+            f"the model answered {len(images)} images with shape {tuple(logits.shape)}; expected logits of shape "
+            f"({len(images)}, classes)"
+        )
+    if not logits.isfinite().all():
+        raise UsageError("the model answered with values that are not finite, so that no logit is the largest")
+    return logits
 
 
-def _checked_labels(labels: ArrayLike | Tensor, count: int) -> NDArray[np.int64]:
+def _read_labels(labels: ArrayLike | Tensor, count: int) -> NDArray[np.int64]:
     found = as_array(labels)
     if count == 0:
         raise UsageError("images are empty; give at least one")
     if found.shape != (count,) or not np.issubdtype(found.dtype, np.integer):
         raise UsageError(f"labels must be {count} whole numbers, one for each image, got {found.dtype} {found.shape}")
     if found.min() < 0:
-        raise UsageError(f"labels go down to {found.min()}; give the number of the class of each image, from 0")
+        raise UsageError(f"labels go down to {found.min()}; give the class of each image, from 0")
     return found.astype(np.int64)
-
-
-def _check_numbers(level: float, batch_size: int) -> None:
-    if not isinstance(level, int | float) or not 0 < level < 1:
-        raise UsageError(f"level must be between 0 and 1, got {level!r}; 0.95 is usual")
-    if isinstance(batch_size, bool) or not isinstance(batch_size, int) or batch_size < 1:
-        raise UsageError(f"batch_size must be a whole number of at least 1, got {batch_size!r}")
-
-
-def ask(model: Callable[[Tensor], Any], images: Tensor) -> Tensor:
-    """The logits of ``model`` on the CPU, # (batch, classes), (batch, 1) or (batch,), all of them finite.
-
-    >>> ask(lambda images: {"logits": images.mean(dim=(2, 3))}, torch.ones(2, 3, 4, 4)).shape
-    torch.Size([2, 3])
-    """
-    if not callable(model):
-        raise UsageError(f"model of type {type(model).__name__} cannot be called; give an nn.Module or a function")
-    try:
-        with torch.no_grad():
-            answer = model(images)
-    except JostleError:
-        raise
-    except Exception as error:
-        reason = " ".join(str(error).split()) + _dtype_hint(model, images)
-        raise FailureError(
-            f"the model raised {type(error).__name__} on images of shape {tuple(images.shape)}: {reason}"
-        ) from error
-    logits = _found(answer)
-    if logits.ndim not in (1, 2) or len(logits) != len(images) or logits.numel() == 0:
-        raise UsageError(
-            f"the model answered {len(images)} images with shape {tuple(logits.shape)}; expected logits of shape "
-            f"({len(images)}, classes)"
-        )
-    if not logits.is_floating_point():
-        raise UsageError(f"the model answered with {logits.dtype}; expected real-valued logits, not numbers of classes")
-    if not logits.isfinite().all():
-        raise UsageError("the model answered with values that are not finite, which have no largest one")
-    return logits
-
-
-def _found(answer: Any) -> Tensor:
-    """The logits in an answer: a tensor or an array, the first of several, or what the answer calls logits."""
-    if isinstance(answer, Mapping) and "logits" in answer:
-        answer = answer["logits"]
-    elif hasattr(answer, "logits"):
-        answer = answer.logits
-    elif isinstance(answer, tuple) and answer:
-        answer = answer[0]
-    if not isinstance(answer, Tensor | np.ndarray | list):
-        raise UsageError(f"the model must answer with a tensor of logits, not {type(answer).__name__}")
-    try:
-        return torch.as_tensor(answer).detach().cpu()
-    except (TypeError, ValueError, RuntimeError):
-        raise UsageError(f"the model answered with a {type(answer).__name__} that holds no logits") from None
-
-
-def _dtype_hint(model: Callable[[Tensor], Any], images: Tensor) -> str:
-    """What to do if the images are of another type than the weights."""
-    weights = model.parameters() if isinstance(model, nn.Module) else iter(())
-    held = next((weight.dtype for weight in weights if weight.is_floating_point()), images.dtype)
-    if held == images.dtype:
-        return ""
-    scale = ", scaled as in training," if images.dtype == torch.uint8 else ""
-    return f" (the images are {images.dtype}, the model is {held}: give images{scale} of {held})"

@@ -7,12 +7,12 @@ import numpy as np
 from scipy import ndimage
 
 from jostle.corruptions.corruption import Draws, Floats, corruption, scale_of
-from jostle.corruptions.pixels import motion_blurred, zoomed
+from jostle.corruptions.pixels import smear, zoom
 
 _TRUNCATE = 4.0  # Gaussians end after so many standard deviations
 
 
-def gaussian_blurred(images: Floats, sigma: float) -> Floats:
+def blur_gaussian(images: Floats, sigma: float) -> Floats:
     """The last two axes blurred by a Gaussian; edge pixels are repeated."""
     blurred: Floats = ndimage.gaussian_filter(images, sigma, mode="nearest", truncate=_TRUNCATE, axes=(-2, -1))
     return blurred
@@ -55,7 +55,7 @@ def glass_blur(images: Floats, draws: Draws, sigma: float, rounds: int) -> Float
     neighbours one after the other but overwrites one of the two; at 32 x 32 this is what it then does.
     """
     scale = scale_of(images)
-    images = gaussian_blurred(images, sigma * scale)
+    images = blur_gaussian(images, sigma * scale)
     count, channels, height, width = images.shape
     delta = max(1, round(scale))
     rows, columns = np.arange(delta + 1, height - delta + 1), np.arange(delta + 1, width - delta + 1)
@@ -68,14 +68,14 @@ def glass_blur(images: Floats, draws: Draws, sigma: float, rounds: int) -> Float
         images[:, :, rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1] = moved.reshape(
             count, channels, len(rows), len(columns)
         )
-    return gaussian_blurred(images, sigma * scale)
+    return blur_gaussian(images, sigma * scale)
 
 
 @corruption("motion_blur", "blur", [(6, 1.0), (6, 1.5), (6, 2.0), (8, 2.0), (9, 2.5)])
 def motion_blur(images: Floats, draws: Draws, radius: float, sigma: float) -> Floats:
     """A smear in a direction between -45 and 45 degrees from the horizontal: a camera that moved."""
     scale = scale_of(images)
-    return motion_blurred(images, radius * scale, sigma * scale, draws.between(0, -45.0, 45.0))
+    return smear(images, radius * scale, sigma * scale, draws.between(0, -45.0, 45.0))
 
 
 @corruption("zoom_blur", "blur", [(1.06,), (1.11,), (1.15,), (1.20,), (1.25,)])
@@ -84,5 +84,5 @@ def zoom_blur(images: Floats, draws: Draws, largest: float) -> Floats:  # noqa: 
     factors = 1 + np.arange(round((largest - 1) * 100) + 1) / 100
     total = images.copy()
     for factor in factors.tolist():
-        total += zoomed(images, factor)
+        total += zoom(images, factor)
     return total / (len(factors) + 1)

@@ -1,11 +1,7 @@
-"""What a corruption is: a function of images, random numbers and five settings, filed under a name and a family.
+"""What a corruption is, the registry of all of them, and ``corrupt``, which applies one to images of any kind.
 
-Here: the registry and the random numbers of an image. The corruptions themselves are in one file per family; what
-``corrupt`` checks and converts around them is in ``corrupting``.
-
-What ``corrupt`` and ``accuracy_under`` check about their arguments before anything is computed.
-
-``corrupt``: images of any kind in, the same kind out, with everything checked on the way.
+A corruption is a function of images, random numbers and a setting for each of five severities, filed under a name and a
+family. The functions themselves are in one file for each family.
 """
 
 import warnings
@@ -19,23 +15,33 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import special
 from torch import Tensor
 
+from jostle.base import checks
 from jostle.base.errors import UsageError
 from jostle.base.randomness import Stream
 from jostle.base.registry import Registry, unknown_name
 
 Floats = NDArray[np.float64]
+Apply = Callable[..., Floats]
+Range = tuple[float, float]
+Pictures = TypeVar("Pictures", Tensor, NDArray[np.generic])
 
 FAMILIES = ("noise", "blur", "weather", "digital", "extra")
 COMMON = "common"  # the first four families: the fifteen corruptions of the benchmark
 MOST_SEVERE = 5
 CIFAR_SIDE = 32
+_VALUES_AT_ONCE = 2**19  # 4 MiB of float64: a few such arrays stay in the cache of one core
+_SMALLEST_SIDE = 4
+_TOLERANCE = 1e-4  # of the range: rounding, not another scale
+_ENOUGH_TO_TELL = 8  # images; a single image may well have no dark pixel
+_BYTES = 255
+_FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
 
 @dataclass(frozen=True)
 class Draws:
-    """The random numbers of the images of a batch: those of an image depend on seed, name and its index alone.
+    """The random numbers of a batch: those of an image depend on the seed, the corruption and the image's index alone.
 
-    Severity is no part of the address: a corruption that only grows stronger grows on the same noise.
+    They do not depend on the severity: a corruption that only grows stronger uses the same noise.
 
     Arguments:
         stream: named after the corruption.
@@ -46,7 +52,7 @@ class Draws:
     indices: NDArray[np.int64]
 
     def uniforms(self, part: int, *shape: int) -> Floats:
-        """Numbers strictly between 0 and 1, # (images, *shape); every ``part`` of a corruption has its own."""
+        """Numbers strictly between 0 and 1, # (images, *shape); each ``part`` of a corruption has its own numbers."""
         zeros = np.zeros_like(self.indices)
         numbers = self.stream.uniforms(self.indices, zeros + part, zeros, int(np.prod(shape)))
         return numbers.reshape(len(self.indices), *shape)
@@ -61,18 +67,15 @@ class Draws:
         return numbers
 
 
-Apply = Callable[..., Floats]
-
-
 class Corruption:
     """One corruption and its five settings.
 
     Arguments:
         name: as registered.
         family: one of ``FAMILIES``.
-        settings: for the severities 1 to 5, what ``apply`` takes after images and draws.
+        settings: for each severity from 1 to 5, the arguments of ``apply`` after images and draws.
         apply: from images in [0, 1], # (images, channels, height, width), their ``Draws`` and the settings to new
-            images; what leaves [0, 1] is clipped by the caller.
+            images; the caller clips them to [0, 1].
     """
 
     def __init__(self, name: str, family: str, settings: tuple[tuple[Any, ...], ...], apply: Apply) -> None:
@@ -116,8 +119,7 @@ CORRUPTIONS = Registry[Corruption](
 def corruption(name: str, family: str, settings: Iterable[tuple[Any, ...]]) -> Callable[[Apply], Apply]:
     """A decorator that registers a function as the corruption ``name``; see ``Corruption`` for its arguments."""
     five = tuple(settings)
-    if family not in FAMILIES:
-        raise unknown_name("family of corruptions", family, FAMILIES)
+    checks.choice("family of corruptions", family, FAMILIES)
     if len(five) != MOST_SEVERE:
         raise UsageError(f"corruption {name!r} has {len(five)} settings; give one tuple for each severity from 1 to 5")
 
@@ -153,31 +155,98 @@ def names(family: str | None = None) -> list[str]:
 
 
 def scale_of(images: Floats) -> float:
-    """By which lengths in pixels are multiplied: shorter side / 32, at least 1, so that they are CIFAR-10-C's at 32.
+    """The factor for lengths in pixels: shorter side / 32, and at least 1. At 32 pixels lengths are CIFAR-10-C's.
 
-    Smaller images keep those lengths: a blur of a pixel's radius, made smaller, would be none.
+    Images smaller than that keep the lengths: a blur with a radius below one pixel would do nothing.
     """
     height, width = images.shape[2:]
     return max(1.0, float(min(height, width)) / CIFAR_SIDE)
 
 
-Range = tuple[float, float]
+def corrupt(
+    images: Pictures,
+    name: str,
+    severity: int = 2,
+    seed: int = 0,
+    *,
+    value_range: Range = (-1.0, 1.0),
+    indices: ArrayLike | None = None,
+) -> Pictures:
+    """``images`` under a common corruption (Hendrycks and Dietterich 2019), with the settings of CIFAR-10-C.
 
-_SMALLEST_SIDE = 4
-_TOLERANCE = 1e-4  # of the range: rounding, not another scale
-_ENOUGH_TO_TELL = 8  # images; a single one may well have no dark pixel
-_BYTES = 255
-_FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+    Self-made: the same definitions and settings, not the files published as CIFAR-10-C, which
+    ``jostle.data.cifar_10_c`` reads. ``docs/corruptions.md`` says where the images differ from the published ones.
+
+    >>> grey = np.full((2, 1, 32, 32), 0.5)
+    >>> corrupt(grey, "brightness", severity=5, value_range=(0, 1))[0, 0, 0, :2].tolist()
+    [0.8, 0.8]
+    >>> bool((corrupt(grey, "fog", severity=0) == grey).all())
+    True
+
+    Arguments:
+        images: (images, channels, height, width), one or three channels, at least 4 pixels a side: a tensor or an
+            array, of floats in ``value_range`` or of uint8 from 0 to 255.
+        name: one of ``names()``.
+        severity: 0 (the images stay as they are, bit for bit) to 5.
+        seed: with the index of an image it decides all random numbers of that image.
+        value_range: the values of black and white in images of floats; jostle's datasets have (-1, 1).
+        indices: the index of each image in its dataset, # (images,); 0, 1, .. by default. Images of a part of a
+            dataset, given with their indices, are corrupted as in the whole dataset.
+
+    Returns:
+        New images of the same kind: type, shape, dtype, device and range.
+    """
+    find(name)
+    checks.whole("severity", severity, least=0, most=MOST_SEVERE, hint="; 0 changes nothing")
+    check_images(images, value_range)
+    numbers = read_indices(indices, len(images))
+    return apply_corruption(images, name, severity, checks.whole("seed", seed), value_range, numbers)
 
 
-def checked_name(name: Any) -> Corruption:
-    """The corruption called ``name``; anything else answers with near matches."""
+def apply_corruption(
+    images: Pictures, name: str, severity: int, seed: int, value_range: Range, numbers: NDArray[np.int64]
+) -> Pictures:
+    """The images that ``corrupt`` returns, for checked arguments; ``numbers`` are the indices, # (images,)."""
+    if severity == 0 or len(images) == 0:
+        return images.clone() if isinstance(images, Tensor) else images.copy()
+    corruption, stream = CORRUPTIONS.get(name), Stream(seed, f"corruption/{name}")
+    made = images.detach().clone() if isinstance(images, Tensor) else np.array(images)
+    low, high = (0.0, 255.0) if is_bytes(images) else map(float, value_range)
+    step = max(1, _VALUES_AT_ONCE // int(np.prod(images.shape[1:])))
+    for start in range(0, len(images), step):
+        rows = slice(start, start + step)
+        part = np.clip((_as_float64(images[rows]) - low) / (high - low), 0.0, 1.0)
+        part = low + (high - low) * corruption(part, severity, Draws(stream, numbers[rows]))
+        _put(made, rows, part, low, high)
+    return made
+
+
+def _as_float64(images: Tensor | NDArray[np.generic]) -> NDArray[np.float64]:
+    if isinstance(images, Tensor):
+        return images.detach().to("cpu", torch.float64).numpy()
+    return images.astype(np.float64)
+
+
+def _put(
+    images: Tensor | NDArray[np.generic], rows: slice, values: NDArray[np.float64], low: float, high: float
+) -> None:
+    """Write ``values`` into ``rows`` of ``images``: rounded if they are bytes, clipped to the range after rounding."""
+    if is_bytes(images):
+        values = np.rint(values)
+    if isinstance(images, Tensor):
+        images[rows] = torch.from_numpy(values).to(images.device, images.dtype).clamp(low, high)
+    else:
+        images[rows] = np.clip(values.astype(images.dtype), low, high)
+
+
+def find(name: Any) -> Corruption:
+    """The corruption called ``name``; raises with near matches if there is none."""
     if not isinstance(name, str):
         raise UsageError(f"name={name!r} must be the name of a corruption, for example 'fog'; names() lists them")
     return CORRUPTIONS.get(name)
 
 
-def checked_names(corruptions: Any) -> tuple[str, ...]:
+def read_names(corruptions: Any) -> tuple[str, ...]:
     """Names of corruptions, each once, from a name, a family, or a list of names."""
     if isinstance(corruptions, str):
         if corruptions in (*FAMILIES, COMMON):
@@ -186,7 +255,7 @@ def checked_names(corruptions: Any) -> tuple[str, ...]:
             return (corruptions,)
         raise unknown_name("corruption or family", corruptions, (*names(), *FAMILIES, COMMON))
     try:
-        chosen = tuple(dict.fromkeys(checked_name(name).name for name in corruptions))
+        chosen = tuple(dict.fromkeys(find(name).name for name in corruptions))
     except TypeError:
         raise UsageError(f"corruptions={corruptions!r} must be names or a family, for example 'common'") from None
     if not chosen:
@@ -194,21 +263,14 @@ def checked_names(corruptions: Any) -> tuple[str, ...]:
     return chosen
 
 
-def check_severity(severity: int) -> None:
-    """Raise unless ``severity`` is a whole number from 0 to 5."""
-    is_whole = isinstance(severity, int | np.integer) and not isinstance(severity, bool)
-    if not is_whole or not 0 <= severity <= MOST_SEVERE:
-        raise UsageError(f"severity must be a whole number from 0 (no change) to {MOST_SEVERE}, got {severity!r}")
-
-
-def checked_severities(severities: Any) -> tuple[int, ...]:
+def read_severities(severities: Any) -> tuple[int, ...]:
     """Severities from 1 to 5, each once."""
     if isinstance(severities, str) or not hasattr(severities, "__iter__"):
         example = f"[{severities}]" if isinstance(severities, int) else "[1, 2]"
         raise UsageError(f"severities must be a list, got {severities!r}; write {example}")
     chosen = severities.tolist() if isinstance(severities, Tensor) else list(severities)
     for severity in chosen:
-        check_severity(severity)
+        checks.whole("severity", severity, least=0, most=MOST_SEVERE)
     if not chosen or 0 in chosen:
         raise UsageError(
             f"severities={chosen} must be from 1 to 5, at least one; clean images are always in the result"
@@ -216,15 +278,29 @@ def checked_severities(severities: Any) -> tuple[int, ...]:
     return tuple(dict.fromkeys(int(severity) for severity in chosen))
 
 
+def read_indices(indices: ArrayLike | None, count: int) -> NDArray[np.int64]:
+    """The index of each image in its dataset, # (count,); 0, 1, .. for None."""
+    if indices is None:
+        return np.arange(count)
+    found = as_array(indices)
+    fits = found.shape == (count,) and (count == 0 or np.issubdtype(found.dtype, np.integer))
+    if not fits or (count and not (found.min() >= 0 and found.max() < 2**32)):
+        raise UsageError(
+            f"indices must be {count} whole numbers from 0 on, one for each image, got {found.dtype} of shape "
+            f"{found.shape}"
+        )
+    return found.astype(np.int64)
+
+
 def check_images(images: Any, value_range: Range) -> None:
-    """Raise unless ``images`` are what ``corrupt`` takes; warn if they look as if scaled otherwise than stated."""
+    """Raise unless ``corrupt`` can take ``images``; warn if their values look like values of another range."""
     if not isinstance(images, Tensor | np.ndarray):
         held = "; give its .inputs" if hasattr(images, "inputs") else ""
         raise UsageError(f"images must be a tensor or a numpy array, got {type(images).__name__}{held}")
     if isinstance(images, Tensor) and (images.layout != torch.strided or images.is_meta):
         raise UsageError("images must be a dense tensor with values, not a sparse or a meta tensor")
     _check_shape(tuple(images.shape))
-    ends = checked_range(value_range)
+    ends = read_range(value_range)
     if not is_bytes(images) and not _is_float(images):
         raise UsageError(f"images have type {images.dtype}; expected floats in value_range, or uint8 from 0 to 255")
     if len(images) == 0:
@@ -258,6 +334,11 @@ def _is_float(images: Tensor | NDArray[np.generic]) -> bool:
     return images.dtype in _FLOATS if isinstance(images, Tensor) else np.issubdtype(images.dtype, np.floating)
 
 
+def is_bytes(images: Tensor | NDArray[np.generic]) -> bool:
+    """Whether images are uint8: values from 0 to 255."""
+    return images.dtype in (torch.uint8, np.dtype(np.uint8))
+
+
 def _check_values(lowest: float, highest: float, ends: Range) -> None:
     """Raise unless values from ``lowest`` to ``highest`` lie between the values of black and white."""
     low, high = ends
@@ -277,7 +358,7 @@ def _check_values(lowest: float, highest: float, ends: Range) -> None:
 
 
 def _doubt(lowest: float, highest: float, ends: Range, are_bytes: bool) -> str:
-    """What is suspicious about values that fit: they look like another scale, from 0 to 1. Empty if nothing is."""
+    """Why values that fit the range look like values of another scale, from 0 to 1; empty if they do not."""
     low, high = ends
     if low < 0 <= lowest and highest > 0:
         return f"below 0, with value_range=({low:g}, {high:g}); if they are scaled to [0, 1], give value_range=(0, 1)"
@@ -287,8 +368,8 @@ def _doubt(lowest: float, highest: float, ends: Range, are_bytes: bool) -> str:
     return ""
 
 
-def checked_range(value_range: Any) -> Range:
-    """The values of black and white, as floats."""
+def read_range(value_range: Any) -> Range:
+    """``value_range``, the values of black and white, as floats."""
     try:
         low, high = (float(end) for end in value_range)
     except (TypeError, ValueError):
@@ -300,116 +381,9 @@ def checked_range(value_range: Any) -> Range:
     return low, high
 
 
-def checked_seed(seed: int) -> int:
-    """``seed`` as a whole number."""
-    if not isinstance(seed, int | np.integer) or isinstance(seed, bool):
-        raise UsageError(f"seed must be a whole number, got {seed!r}")
-    return int(seed)
-
-
-def checked_indices(indices: ArrayLike | None, count: int) -> NDArray[np.int64]:
-    """The number of every image in its dataset, # (count,); 0, 1, .. for None."""
-    if indices is None:
-        return np.arange(count)
-    found = as_array(indices)
-    fits = found.shape == (count,) and (count == 0 or np.issubdtype(found.dtype, np.integer))
-    if not fits or (count and not (found.min() >= 0 and found.max() < 2**32)):
-        raise UsageError(
-            f"indices must be {count} whole numbers from 0 on, one for each image, got {found.dtype} of shape "
-            f"{found.shape}"
-        )
-    return found.astype(np.int64)
-
-
 def as_array(values: Any) -> NDArray[Any]:
-    """``values`` as an array on the CPU; what cannot be one, such as ragged lists, as an empty array of objects."""
+    """``values`` as an array on the CPU; an empty array of objects if that is impossible, as for ragged lists."""
     try:
         return values.detach().cpu().numpy() if isinstance(values, Tensor) else np.asarray(values)
     except (TypeError, ValueError):
         return np.empty(0, dtype=object)
-
-
-def is_bytes(images: Tensor | NDArray[np.generic]) -> bool:
-    """Whether images are uint8, and so from 0 to 255."""
-    return images.dtype in (torch.uint8, np.dtype(np.uint8))
-
-
-Pictures = TypeVar("Pictures", Tensor, NDArray[np.generic])
-
-_VALUES_AT_ONCE = 2**19  # 4 MiB of float64: a few such arrays stay in the cache of one core
-
-
-def corrupt(
-    images: Pictures,
-    name: str,
-    severity: int = 2,
-    seed: int = 0,
-    *,
-    value_range: Range = (-1.0, 1.0),
-    indices: ArrayLike | None = None,
-) -> Pictures:
-    """``images`` under a common corruption (Hendrycks and Dietterich 2019), with the settings of CIFAR-10-C.
-
-    Self-made: the same definitions and settings, not the files that were published as CIFAR-10-C; those are read by
-    ``jostle.data.cifar_10_c``. Where an image differs from the published kind, ``docs/corruptions.md`` says how.
-
-    >>> grey = np.full((2, 1, 32, 32), 0.5)
-    >>> corrupt(grey, "brightness", severity=5, value_range=(0, 1))[0, 0, 0, :2].tolist()
-    [0.8, 0.8]
-    >>> bool((corrupt(grey, "fog", severity=0) == grey).all())
-    True
-
-    Arguments:
-        images: (images, channels, height, width), one or three channels, at least 4 pixels a side: a tensor or an
-            array, of floats in ``value_range`` or of uint8 from 0 to 255.
-        name: one of ``names()``.
-        severity: 0 (nothing happens, bit for bit) to 5.
-        seed: with the index of an image it decides everything random about it.
-        value_range: the values of black and white in images of floats; jostle's datasets have (-1, 1).
-        indices: the index of every image in its dataset, # (images,); 0, 1, .. if left out. A part of a dataset, given
-            with its indices, is corrupted as in the whole.
-
-    Returns:
-        New images of the same kind: type, shape, dtype, device and range.
-    """
-    checked_name(name)
-    check_severity(severity)
-    check_images(images, value_range)
-    numbers = checked_indices(indices, len(images))
-    return corrupted(images, name, severity, checked_seed(seed), value_range, numbers)
-
-
-def corrupted(
-    images: Pictures, name: str, severity: int, seed: int, value_range: Range, numbers: NDArray[np.int64]
-) -> Pictures:
-    """What ``corrupt`` returns, for arguments that were checked; ``numbers`` are the indices, # (images,)."""
-    if severity == 0 or len(images) == 0:
-        return images.clone() if isinstance(images, Tensor) else images.copy()
-    corruption, stream = CORRUPTIONS.get(name), Stream(seed, f"corruption/{name}")
-    made = images.detach().clone() if isinstance(images, Tensor) else np.array(images)
-    low, high = (0.0, 255.0) if is_bytes(images) else map(float, value_range)
-    step = max(1, _VALUES_AT_ONCE // int(np.prod(images.shape[1:])))
-    for start in range(0, len(images), step):
-        rows = slice(start, start + step)
-        part = np.clip((_as_float64(images[rows]) - low) / (high - low), 0.0, 1.0)
-        part = low + (high - low) * corruption(part, severity, Draws(stream, numbers[rows]))
-        _put(made, rows, part, low, high)
-    return made
-
-
-def _as_float64(images: Tensor | NDArray[np.generic]) -> NDArray[np.float64]:
-    if isinstance(images, Tensor):
-        return images.detach().to("cpu", torch.float64).numpy()
-    return images.astype(np.float64)
-
-
-def _put(
-    images: Tensor | NDArray[np.generic], rows: slice, values: NDArray[np.float64], low: float, high: float
-) -> None:
-    """Write ``values`` into ``rows`` of ``images``: rounded if those are bytes, never out of range by rounding."""
-    if is_bytes(images):
-        values = np.rint(values)
-    if isinstance(images, Tensor):
-        images[rows] = torch.from_numpy(values).to(images.device, images.dtype).clamp(low, high)
-    else:
-        images[rows] = np.clip(values.astype(images.dtype), low, high)

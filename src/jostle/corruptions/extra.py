@@ -6,9 +6,9 @@ Hendrycks and Dietterich (2019), settings of CIFAR-10-C.
 import numpy as np
 from scipy import ndimage
 
-from jostle.corruptions.blur import gaussian_blurred
+from jostle.corruptions.blur import blur_gaussian
 from jostle.corruptions.corruption import Draws, Floats, corruption, scale_of
-from jostle.corruptions.pixels import painted
+from jostle.corruptions.pixels import paint
 
 _WATER = (175 / 255, 238 / 255, 238 / 255)
 _MUD = (63 / 255, 42 / 255, 20 / 255)
@@ -25,7 +25,7 @@ def speckle_noise(images: Floats, draws: Draws, std: float) -> Floats:
 @corruption("gaussian_blur", "extra", [(0.4,), (0.6,), (0.7,), (0.8,), (1.0,)])
 def gaussian_blur(images: Floats, draws: Draws, sigma: float) -> Floats:  # noqa: ARG001
     """Convolution with a Gaussian; sigma in pixels of a 32 x 32 image."""
-    return gaussian_blurred(images, sigma * scale_of(images))
+    return blur_gaussian(images, sigma * scale_of(images))
 
 
 @corruption(
@@ -48,21 +48,21 @@ def spatter(
     drop, from which the shading of water is made, is the border of that set here, and an edge detector's answer there.
     """
     scale = scale_of(images)
-    layer = mean + std * _normalised(draws.normals(0, *images.shape[2:]), size, scale)
+    layer = mean + std * _blur_noise(draws.normals(0, *images.shape[2:]), size, scale)
     drops = layer >= threshold
     if what == "mud":
-        cover = gaussian_blurred(drops.astype(np.float64), strength * scale)
+        cover = blur_gaussian(drops.astype(np.float64), strength * scale)
         cover = np.where(cover < 0.8, 0.0, cover)[:, None]
-        return images * (1 - cover) + cover * painted(_MUD, images)
+        return images * (1 - cover) + cover * paint(_MUD, images)
     shine = np.where(drops, layer, 0.0) * np.stack([_shading(one, scale) for one in drops])
     highest = shine.max(axis=(1, 2), keepdims=True)
     shine = strength * shine / np.where(highest > 0, highest, 1.0)
-    return images + shine[:, None] * painted(_WATER, images)
+    return images + shine[:, None] * paint(_WATER, images)
 
 
-def _normalised(noise: Floats, size: float, scale: float) -> Floats:
+def _blur_noise(noise: Floats, size: float, scale: float) -> Floats:
     """Noise blurred by ``size * scale``, with the std that ``size`` alone would leave: as many drops at any size."""
-    return gaussian_blurred(noise, size * scale) * (_spread(size) / _spread(size * scale))
+    return blur_gaussian(noise, size * scale) * (_spread(size) / _spread(size * scale))
 
 
 def _spread(sigma: float) -> float:

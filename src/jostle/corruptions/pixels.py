@@ -1,9 +1,7 @@
-"""Pictures read off between their pixels, and along a line: what blurs, zooms and warps are made of.
+"""Operations on pixels that several corruptions share: reading between pixels, smearing, luminance.
 
-Everything here treats every image by itself and in the same order of additions, so that its bits do not depend on the
-batch. Matrix products and Fourier transforms would not promise that.
-
-Grey and colour: what a colour is in a grey image, and how bright a pixel is.
+Each image is computed by itself and with the same order of additions, so that its bits do not depend on the batch.
+Matrix products and Fourier transforms would not promise that.
 """
 
 from collections.abc import Sequence
@@ -13,12 +11,13 @@ import numpy as np
 from jostle.corruptions.corruption import Floats
 
 _NEGLIGIBLE = 1e-6  # share of the largest weight; far below a step of 8 bits
+_LUMA = (0.299, 0.587, 0.114)  # ITU-R BT.601
 
 
-def interpolated(images: Floats, positions: Floats, axis: int) -> Floats:
+def interpolate(images: Floats, positions: Floats, axis: int) -> Floats:
     """Linear interpolation of ``images`` along ``axis`` at ``positions``; beyond an edge its pixel is repeated.
 
-    >>> interpolated(np.asarray([[0.0, 1.0, 4.0]]), np.asarray([0.5, 2.0, 9.0]), axis=1).tolist()
+    >>> interpolate(np.asarray([[0.0, 1.0, 4.0]]), np.asarray([0.5, 2.0, 9.0]), axis=1).tolist()
     [[0.5, 4.0, 4.0]]
     """
     last = images.shape[axis] - 1
@@ -29,23 +28,23 @@ def interpolated(images: Floats, positions: Floats, axis: int) -> Floats:
     return between
 
 
-def zoomed(images: Floats, factor: float) -> Floats:
+def zoom(images: Floats, factor: float) -> Floats:
     """``images`` magnified about their centre, # the same shape: the pixel p shows what was at c + (p - c) / factor."""
     for axis in (2, 3):
         centre = (images.shape[axis] - 1) / 2
-        images = interpolated(images, centre + (np.arange(images.shape[axis]) - centre) / factor, axis)
+        images = interpolate(images, centre + (np.arange(images.shape[axis]) - centre) / factor, axis)
     return images
 
 
-def stretched(layers: Floats, height: int, width: int) -> Floats:
+def stretch_layers(layers: Floats, height: int, width: int) -> Floats:
     """``layers`` # (images, rows, columns) spread over # (images, height, width), corner to corner."""
     _, rows, columns = layers.shape
-    tall = interpolated(layers, np.linspace(0, rows - 1, height), axis=1)
-    return interpolated(tall, np.linspace(0, columns - 1, width), axis=2)
+    tall = interpolate(layers, np.linspace(0, rows - 1, height), axis=1)
+    return interpolate(tall, np.linspace(0, columns - 1, width), axis=2)
 
 
 def bilinear(images: Floats, rows: Floats, columns: Floats) -> Floats:
-    """Every image at its own positions, bilinearly; beyond an edge the picture goes on as in a mirror.
+    """Every image at its own positions, by bilinear interpolation; beyond an edge the picture is mirrored.
 
     Arguments:
         images: (images, channels, height, width).
@@ -75,7 +74,7 @@ def _split(positions: Floats, size: int) -> tuple[np.ndarray[tuple[int, ...], np
     return whole, folded - whole
 
 
-def motion_blurred(images: Floats, radius: float, sigma: float, degrees: Floats) -> Floats:
+def smear(images: Floats, radius: float, sigma: float, degrees: Floats) -> Floats:
     """Every image smeared along a direction of its own, with weights that fall like half of a Gaussian.
 
     out(p) = sum over i = 0 .. 2 radius of w_i image(p + i (sin a, cos a)), positions rounded to pixels, edges repeated,
@@ -104,17 +103,14 @@ def motion_blurred(images: Floats, radius: float, sigma: float, degrees: Floats)
     return blurred
 
 
-_LUMA = (0.299, 0.587, 0.114)  # ITU-R BT.601
-
-
 def luminance(images: Floats) -> Floats:
-    """How bright every pixel is, # (images, 1, height, width); a grey image is that already."""
+    """The brightness of every pixel, # (images, 1, height, width); a grey image stays as it is."""
     if images.shape[1] == 1:
         return images
     return sum((weight * images[:, [channel]] for channel, weight in enumerate(_LUMA)), np.zeros(1))
 
 
-def painted(colour: Sequence[float], images: Floats) -> Floats:
-    """``colour`` in the channels that ``images`` have, # (1, channels, 1, 1): its luminance if they are grey."""
+def paint(colour: Sequence[float], images: Floats) -> Floats:
+    """``colour`` in the channels of ``images``, # (1, channels, 1, 1): its luminance if they are grey."""
     whole = np.asarray(colour, dtype=np.float64).reshape(1, 3, 1, 1)
     return whole if images.shape[1] == 3 else luminance(whole)

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from jostle.corruptions.corruption import CIFAR_SIDE, Draws, Floats
-from jostle.corruptions.pixels import interpolated
+from jostle.corruptions.pixels import interpolate
 
 _CRYSTALS = 14
 _SINE = math.sqrt(3) / 2  # of 60 degrees
@@ -25,7 +25,7 @@ def clouds(draws: Draws, part: int, height: int, width: int, decay: float) -> Fl
     grid = (grid - lowest) / (highest - lowest)
     for axis, length in ((1, height), (2, width)):
         around = np.concatenate([grid, grid.take([0], axis)], axis)  # the torus closes
-        grid = interpolated(around, np.arange(length) * size / side, axis)
+        grid = interpolate(around, np.arange(length) * size / side, axis)
     return grid
 
 
@@ -67,7 +67,7 @@ def crystals(draws: Draws, part: int, height: int, width: int) -> Floats:
         y = np.arange(height)[:, None] - ((1.2 * row[number] - 0.1) * height).reshape(shape)
         x = np.arange(width) - ((1.2 * column[number] - 0.1) * width).reshape(shape)
         angle = (turn[number] * math.pi / 3).reshape(shape)
-        u, v = _folded(x * np.cos(angle) + y * np.sin(angle), y * np.cos(angle) - x * np.sin(angle))
+        u, v = _fold(x * np.cos(angle) + y * np.sin(angle), y * np.cos(angle) - x * np.sin(angle))
         tip = ((0.25 + 0.45 * reach[number]) * side).reshape(shape)
         spacing, thickness = 0.09 * side, 0.55 * unit
         turns = (u - v / (2 * _SINE)) / spacing
@@ -77,7 +77,7 @@ def crystals(draws: Draws, part: int, height: int, width: int) -> Floats:
     return texture
 
 
-def _folded(x: Floats, y: Floats) -> tuple[Floats, Floats]:
+def _fold(x: Floats, y: Floats) -> tuple[Floats, Floats]:
     """A point turned and mirrored into the sector from 0 to 30 degrees of a hexagonal star."""
     x, y = np.abs(x), np.abs(y)
     beyond = np.maximum(y / 2 - _SINE * x, 0.0)  # in front of the mirror at 60 degrees

@@ -8,7 +8,7 @@ import math
 import numpy as np
 
 from jostle.corruptions.corruption import Draws, Floats, corruption, scale_of
-from jostle.corruptions.pixels import luminance, motion_blurred, painted, stretched
+from jostle.corruptions.pixels import luminance, paint, smear, stretch_layers
 from jostle.corruptions.textures import clouds, crystals
 
 # Mean colour and spread of the published photographs at the size at which CIFAR-10-C uses them.
@@ -47,9 +47,9 @@ def snow(
     scale = scale_of(images)
     magnification = flake * scale
     layer = mean + std * draws.normals(0, math.ceil(height / magnification), math.ceil(width / magnification))
-    layer = stretched(layer, height, width)
+    layer = stretch_layers(layer, height, width)
     layer = np.where(layer < threshold, 0.0, np.minimum(layer, 1.0))[:, None]  # (images, 1, height, width)
-    layer = motion_blurred(layer, radius * scale, sigma * scale, draws.between(1, -135.0, -45.0))
+    layer = smear(layer, radius * scale, sigma * scale, draws.between(1, -135.0, -45.0))
     whitened = np.maximum(images, 1.5 * luminance(images) + 0.5)
     return clearness * images + (1 - clearness) * whitened + layer + layer[:, :, ::-1, ::-1]
 
@@ -65,7 +65,7 @@ def frost(images: Floats, draws: Draws, clearness: float, thickness: float) -> F
     level = math.sqrt(3) * _FROST_LEVEL_STD * (2 * draws.uniforms(0, 1, 1) - 1)  # uniform, with that std
     texture = 0.45 * crystals(draws, 1, height, width) + 0.2 * clouds(draws, 2, height, width, 1.4)
     texture = texture - texture.reshape(len(texture), -1).mean(axis=1)[:, None, None]
-    ice = np.clip(painted(_FROST_COLOUR, images) + (level + texture)[:, None], 0.0, 1.0)
+    ice = np.clip(paint(_FROST_COLOUR, images) + (level + texture)[:, None], 0.0, 1.0)
     iced: Floats = clearness * images + thickness * ice
     return iced
 
