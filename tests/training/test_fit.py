@@ -122,13 +122,13 @@ def test_the_global_generator_is_left_alone():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"max_epochs": 0}, "max_epochs must be a whole number of at least 1, got 0"),
-        ({"evaluate_every": 0}, "evaluate_every must be a whole number of at least 1, got 0"),
-        ({"target_accuracy": 99}, r"target_accuracy must lie in \(0, 1\], got 99; 99 % is 0\.99"),
+        ({"max_epochs": 0}, "max_epochs=0 must be a whole number, at least 1"),
+        ({"evaluate_every": 0}, "evaluate_every=0 must be a whole number, at least 1"),
+        ({"target_accuracy": 99}, r"target_accuracy=99 must be a finite number above 0 and at most 1; 99 % is 0\.99"),
         ({"schedule": "stepp"}, "unknown schedule 'stepp'; did you mean step"),
         ({"schedule": 0.5}, "schedule=0.5 is not a schedule"),
         ({"schedule": "cosine:3"}, "max_epochs=4 is past the end of schedule='cosine:epochs=3,final=0,warmup=0'"),
-        ({"lr": -1.0}, "lr must be a positive number"),
+        ({"lr": -1.0}, "lr=-1.0 must be a finite number above 0"),
         ({"device": "warp"}, "device='warp' cannot be used"),
     ],
 )

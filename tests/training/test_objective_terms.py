@@ -6,8 +6,7 @@ from torch import nn
 
 from jostle.base.errors import UsageError
 from jostle.lowering import NoiseAugmentation, SensitivityPenalty
-from jostle.training import Constant, Epoch, fit
-from jostle.training import evaluation as objectives
+from jostle.training import Constant, Epoch, fit, objective
 from jostle.training.checkpoints import load
 from jostle.training.randomness import order, own_randomness
 from jostle.training.recipe import Recipe
@@ -212,9 +211,9 @@ def test_any_function_will_do(tmp_path):
 
 
 def test_names_of_terms():
-    assert objectives.described("penalty", None, True) is None
-    assert objectives.described("penalty", penalty(), True) == penalty().describe()
-    assert objectives.described("penalty", len, False) == "len"
+    assert objective.describe_term("penalty", None, True) is None
+    assert objective.describe_term("penalty", penalty(), True) == penalty().describe()
+    assert objective.describe_term("penalty", len, False) == "len"
 
 
 def test_bfloat16_trains_and_resumes_with_a_penalty(tmp_path):

@@ -3,8 +3,7 @@ import torch
 from torch import nn
 
 from jostle.base.errors import UsageError
-from jostle.training import evaluate, fit
-from jostle.training import recipe as precision
+from jostle.training import evaluate, fit, precision
 from tests.training.toys import network, random_points, same_weights, separable
 
 ADAM = {"lr": 0.02, "batch_size": 10, "max_epochs": 3}

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from jostle.base import checks
 from jostle.base.errors import JostleError, UsageError
-from jostle.training import evaluation as objectives
+from jostle.training import objective
 
 Loss = Callable[[Tensor, Tensor], Tensor]
 NAMES = ("mse", "cross-entropy")
@@ -55,7 +55,7 @@ def squared_errors(outputs: Tensor, labels: Tensor) -> Tensor:
 
 def _cross_entropies(outputs: Tensor, labels: Tensor) -> Tensor:
     logits = outputs[:, None] if outputs.dim() == 1 else outputs
-    return objectives.losses(logits, labels.long())
+    return objective.losses(logits, labels.long())
 
 
 def check_labels(loss: Loss, outputs: Tensor, labels: Tensor) -> None:

@@ -1,7 +1,4 @@
-"""In which floating-point type a training step computes: that of the weights, or a half-precision one by autocast.
-
-One epoch of training: a step for each batch, in an order fixed by the seed, and a look at whether it diverged.
-"""
+"""One epoch of training: a step for each batch, in an order fixed by the seed, and a check that it did not diverge."""
 
 import contextlib
 import copy
@@ -12,22 +9,24 @@ import torch
 from torch import Tensor, nn
 
 from jostle.base.errors import FailureError, UsageError
+from jostle.base.model import logits_of
 from jostle.data import Dataset
-from jostle.training import evaluation as objectives
 from jostle.training.batches import Batches
 from jostle.training.evaluation import Evaluation, evaluate
+from jostle.training.objective import Augment, Penalty, add_penalty, augment_batch, losses
+from jostle.training.precision import autocast, check_precision, gradient_scaler
 from jostle.training.randomness import own_randomness
-from jostle.training.recipe import Recipe, autocast, check_precision, gradient_scaler
+from jostle.training.recipe import Recipe
 
 STEPS_BETWEEN_LOOKS = 200  # Each look reads a number from the device, which must have finished all steps by then.
 
 
 class Loop:
-    """A model and what trains it.
+    """A model with its data, recipe, optimiser, penalty and augmentation.
 
-    What an epoch does is a function of the weights, the state of ``optimizer`` and ``scaler``, the recipe and the
-    number of the epoch, and of nothing else. That holds with a penalty and an augmentation that draw their random
-    numbers from torch's global generator, which is seeded for each epoch, and keep no state of their own.
+    The result of an epoch is a function of the weights, the state of ``optimizer`` and ``scaler``, the recipe and the
+    number of the epoch, and of nothing else. That holds also with a penalty and an augmentation, if they draw their
+    random numbers from torch's global generator, which is seeded for each epoch, and keep no state of their own.
     """
 
     def __init__(
@@ -36,8 +35,8 @@ class Loop:
         dataset: Dataset,
         recipe: Recipe,
         device: torch.device,
-        penalty: objectives.Penalty | None = None,
-        augment: objectives.Augment | None = None,
+        penalty: Penalty | None = None,
+        augment: Augment | None = None,
     ) -> None:
         check_precision(recipe.precision, model, device)
         self.model, self.dataset, self.recipe, self.device = model, dataset, recipe, device
@@ -73,7 +72,7 @@ class Loop:
         finally:
             self.model.eval()
         self._check_finite(float(total), f"in epoch {epoch}")
-        # The last step comes after the last loss; a checkpoint of what it broke would be of no use.
+        # The last step comes after the last loss. If it broke the weights, a checkpoint of them would be of no use.
         if not all(bool(parameter.isfinite().all()) for parameter in self._parameters):
             raise self._diverged(f"a weight is not finite after epoch {epoch}")
 
@@ -94,14 +93,14 @@ class Loop:
         inputs, labels = self._batches.take(rows)
         noisy: contextlib.AbstractContextManager[None] = contextlib.nullcontext()
         if self._augment is not None:
-            inputs, labels, noisy = objectives.augmented(self._augment, self.model, inputs, labels)
+            inputs, labels, noisy = augment_batch(self._augment, self.model, inputs, labels)
         self.optimizer.zero_grad()
         with autocast(self.recipe.precision, self.device), noisy:
-            logits = self.model(inputs)  # (batch, classes)
-        loss = objectives.losses(logits, labels).mean()
+            logits = logits_of(self.model(inputs), name="the model")  # (batch, classes)
+        loss = losses(logits, labels).mean()
         if self._penalty is not None:
             with autocast(self.recipe.precision, self.device):
-                loss = objectives.penalised(loss, self._penalty, self.model, inputs, logits)
+                loss = add_penalty(loss, self._penalty, self.model, inputs, logits)
         torch.autograd.backward(self.scaler.scale(loss))
         if self.recipe.clip is not None:
             self.scaler.unscale_(self.optimizer)
@@ -119,7 +118,7 @@ class Loop:
         return FailureError(f"training diverged: {what}; {advice}")
 
     def _check_last_batch(self) -> None:
-        """Raise if an epoch has a batch of a single example and BatchNorm cannot take it, before it comes to that."""
+        """Raise, before any step, if an epoch has a batch of a single example and BatchNorm cannot take it."""
         examples, batch_size = len(self.dataset), self.recipe.batch_size
         has_one = examples % batch_size == 1 % batch_size
         if not has_one or not any(isinstance(each, nn.modules.batchnorm._BatchNorm) for each in self.model.modules()):

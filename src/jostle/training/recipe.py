@@ -1,7 +1,5 @@
-"""How weights are changed: the settings of a run that decide its outcome, checked once."""
+"""The settings of a training run that decide its outcome, and whether two runs have the same."""
 
-import contextlib
-import math
 import re
 import zlib
 from dataclasses import asdict, dataclass
@@ -10,43 +8,11 @@ from typing import Any
 import torch
 from torch import nn
 
+from jostle.base import checks
 from jostle.base.errors import UsageError
-from jostle.base.registry import unknown_name
 from jostle.data import Dataset
+from jostle.training.precision import PRECISIONS
 from jostle.training.schedules import Schedule
-
-_AUTOCAST = {"float32": None, "bfloat16": torch.bfloat16, "float16": torch.float16}
-PRECISIONS = tuple(_AUTOCAST)
-
-
-def check_precision(precision: str, model: nn.Module, device: torch.device) -> None:
-    """Raise if steps in ``precision`` are impossible for this model on this device."""
-    check_name(precision)
-    if precision == "float16" and device.type != "cuda":
-        raise UsageError(f"precision='float16' needs a cuda device, not {device.type}; use precision='bfloat16'")
-    types = {parameter.dtype for parameter in model.parameters()}
-    if precision != "float32" and types != {torch.float32}:
-        found = ", ".join(sorted(str(kind).removeprefix("torch.") for kind in types))
-        # Autocast leaves weights of any other type as they are, so nothing would change, silently.
-        raise UsageError(f"precision={precision!r} needs float32 weights, the model has {found}; call model.float()")
-
-
-def check_name(precision: str) -> None:
-    """Raise unless ``precision`` is one of ``PRECISIONS``."""
-    if precision not in PRECISIONS:
-        raise unknown_name("precision", str(precision), PRECISIONS)
-
-
-def autocast(precision: str, device: torch.device) -> contextlib.AbstractContextManager[object]:
-    """A context for a forward pass; it does nothing for ``float32``."""
-    kind = _AUTOCAST[precision]
-    return contextlib.nullcontext() if kind is None else torch.autocast(device.type, dtype=kind)
-
-
-def gradient_scaler(precision: str, device: torch.device) -> torch.amp.GradScaler:
-    """Scales the loss where small gradients would be rounded to 0, in ``float16``; otherwise it passes all through."""
-    return torch.amp.GradScaler(device.type, enabled=precision == "float16")
-
 
 OPTIMIZERS = ("adam", "adamw", "sgd")
 
@@ -55,7 +21,7 @@ OPTIMIZERS = ("adam", "adamw", "sgd")
 class Recipe:
     """Optimiser, learning rates, batches, precision and seed of a training run; see ``fit`` for each of them.
 
-    Penalty and augmentation are named by their description; what they do is the loop's.
+    Penalty and augmentation are here by their descriptions; the loop applies them.
     """
 
     optimizer: str
@@ -71,30 +37,24 @@ class Recipe:
     augment: str | None = None
 
     def __post_init__(self) -> None:
-        if self.optimizer not in OPTIMIZERS:
-            raise unknown_name("optimizer", str(self.optimizer), OPTIMIZERS)
-        if not 0 < self.lr < math.inf:
-            raise UsageError(f"lr must be a positive number, got {self.lr}")
-        if not 0 <= self.momentum < 1:
-            raise UsageError(f"momentum must lie in [0, 1), got {self.momentum}")
+        checks.choice("optimizer", self.optimizer, OPTIMIZERS)
+        checks.number("lr", self.lr, above=0)
+        checks.number("momentum", self.momentum, least=0, below=1)
         if self.momentum and self.optimizer != "sgd":
             raise UsageError(f"momentum={self.momentum} is for optimizer='sgd'; {self.optimizer} has its own")
-        if not 0 <= self.weight_decay < math.inf:
-            raise UsageError(f"weight_decay must be at least 0, got {self.weight_decay}")
-        if self.clip is not None and not 0 < self.clip < math.inf:
-            raise UsageError(f"clip must be a positive norm, got {self.clip}; None for no clipping")
-        if not isinstance(self.batch_size, int) or self.batch_size < 1:
-            raise UsageError(f"batch_size must be a whole number of at least 1, got {self.batch_size!r}")
-        if not isinstance(self.seed, int):
-            raise UsageError(f"seed must be a whole number, got {self.seed!r}")
-        check_name(self.precision)
+        checks.number("weight_decay", self.weight_decay, least=0)
+        if self.clip is not None:
+            checks.number("clip", self.clip, above=0, hint="; None for no clipping")
+        checks.sizes(batch_size=self.batch_size)
+        checks.whole("seed", self.seed)
+        checks.choice("precision", self.precision, PRECISIONS)
 
     def lr_of(self, epoch: int) -> float:
         """The learning rate of ``epoch``, counted from 1."""
         return self.lr * self.schedule.multiplier(epoch)
 
     def check_length(self, max_epochs: int) -> None:
-        """Raise if the last of so many epochs would learn nothing."""
+        """Raise if the learning rate of the last epoch is 0."""
         if self.lr_of(max_epochs) == 0:
             spec = self.schedule.describe()
             raise UsageError(
@@ -116,12 +76,12 @@ class Recipe:
     def describe(self, model: nn.Module, dataset: Dataset) -> dict[str, Any]:
         """Everything that must be the same for a checkpoint to belong to this run, as JSON values.
 
-        Architecture and contents are checksums; the architecture's is of the printed model, which shows heads and
-        activations that the shapes of the weights do not.
+        Architecture and contents are checksums. That of the architecture is of the printed model, which shows heads and
+        activations that the shapes of the weights do not show.
         """
         printed = re.sub(r" at 0x[0-9a-f]+", "", repr(model))  # Addresses change from one process to the next.
         own = asdict(self)
-        for name in ("penalty", "augment"):  # Named only where there is one: runs without know nothing of them.
+        for name in ("penalty", "augment"):  # Left out where there is none, as in files from before there were any.
             if own[name] is None:
                 del own[name]
         return own | {

@@ -13,12 +13,12 @@ from torch import Tensor, nn
 
 from jostle.base.errors import FailureError
 from jostle.data import Dataset
-from jostle.training import checkpoints
-from jostle.training import evaluation as objectives
+from jostle.training import checkpoints, objective
 from jostle.training.batches import Batches
-from jostle.training.evaluation import Evaluation
+from jostle.training.evaluation import Evaluation, predictions
+from jostle.training.precision import gradient_scaler
 from jostle.training.randomness import order
-from jostle.training.recipe import check_same, gradient_scaler
+from jostle.training.recipe import check_same
 from jostle_papers.p2403_06925.parity.designs import Design
 
 
@@ -58,8 +58,8 @@ class Trainer:
         """Loss and accuracy on the first ``count`` training examples."""
         inputs, labels = self._batches.slice(0, count)
         logits = torch.cat([self.network(part) for part in torch.split(inputs, 1000)])
-        right = (objectives.predictions(logits) == labels).double().mean()
-        return Evaluation(float(objectives.losses(logits, labels).double().mean()), float(right))
+        right = (predictions(logits) == labels).double().mean()
+        return Evaluation(float(objective.losses(logits, labels).double().mean()), float(right))
 
     def save(self, path: Path, record: dict[int, Evaluation], settings: dict[str, Any]) -> None:
         """Write the state to a file, with what ``fitted`` gave at each look so far."""
@@ -84,7 +84,7 @@ class Trainer:
     def _step(self, rows: Tensor) -> None:
         inputs, labels = self._batches.take(rows)
         self._optimizer.zero_grad()
-        torch.autograd.backward(objectives.losses(self.network(inputs), labels).mean())
+        torch.autograd.backward(objective.losses(self.network(inputs), labels).mean())
         if self._design.clip is not None:
             nn.utils.clip_grad_norm_(self._parameters, self._design.clip)
         self._optimizer.step()

@@ -4,7 +4,8 @@ import pytest
 import torch
 
 from jostle.base.errors import UsageError
-from jostle.training.evaluation import check_logits, losses, predictions
+from jostle.training.evaluation import check_logits, predictions
+from jostle.training.objective import losses
 
 
 def test_cross_entropy_by_hand():
