@@ -9,7 +9,6 @@ from pathlib import Path
 from jostle.base.files import write_text
 from jostle.studies.folder import read_summary
 from jostle.studies.scoreboard import Row, markdown, scoreboard
-from jostle.studies.verdict import Finding
 
 ROOT = Path(__file__).resolve().parent.parent
 STUDIES = ROOT / "docs" / "results" / "studies"
@@ -54,17 +53,17 @@ def details(row: Row) -> str:
     if summary is None:
         return f"## {row.name}, {row.scale}\n\n{row.verdict}\n"
     place = row.folder.relative_to(PAGE.parent).as_posix()
-    lines = [f"## {row.name}, {row.scale}: {row.verdict}", "", f"*{summary['title']}.* {summary['source']}."]
+    lines = [f"## {row.name}, {row.scale}: {row.verdict}", "", f"*{summary.title}.* {summary.source}."]
     lines += ["", "| finding | expected | measured | verdict | why |", "|---|---|---|---|---|"]
-    for finding in map(Finding.from_dict, summary["findings"]):
+    for finding in summary.findings:
         beyond = " (beyond the claim)" if finding.is_beyond else ""
         cells = (finding.statement, finding.expected, finding.measured, f"{finding.verdict}{beyond}", finding.reason)
         lines.append("| " + " | ".join(cell.replace("|", "\\|").replace("<", "&lt;") for cell in cells) + " |")
-    for figure in summary["figures"]:
-        lines += ["", f"![{figure['alt']}]({place}/figures/{figure['stem']}.svg)", "", figure["caption"]]
-    settings = ", ".join(f"{name} {_plain(value)}" for name, value in summary["settings"].items())
-    lines += ["", *(f"* Differs: {sentence}" for sentence in summary["deviations"])]
-    lines += [f"* Settings: {settings}; {summary['seeds']} seeds; {row.minutes:.1f} minutes on one core."]
+    for figure in summary.figures:
+        lines += ["", f"![{figure.alt}]({place}/figures/{figure.stem}.svg)", "", figure.caption]
+    settings = ", ".join(f"{name} {_plain(value)}" for name, value in summary.settings.items())
+    lines += ["", *(f"* Differs: {sentence}" for sentence in summary.deviations)]
+    lines += [f"* Settings: {settings}; {summary.seeds} seeds; {row.minutes:.1f} minutes on one core."]
     return "\n".join(lines) + "\n"
 
 

@@ -65,7 +65,7 @@ def test_help_teaches(capsys, command):
         (("run", "toy/noise", "--set", "size"), "--set 'size' must read KEY=VALUE"),
         (("run", "toy/noise", "--set", "siez=3"), "unknown setting 'siez'; did you mean size?"),
         (("run", "toy/noise", "--set", "size=1", "--set", "size=2"), "--set names 'size' twice"),
-        (("run", "toy/noise", "--set", "size=big"), "setting size='big' must be of the kind int"),
+        (("run", "toy/noise", "--set", "size=big"), "setting size='big' must be int"),
         (("run", "toy/noise", "--seeds", "0"), "seeds=0 must be"),
         (("run", "toy/noise", "--workers", "0"), "workers=0 must be"),
         (("report", "nowhere"), "runs folder nowhere does not exist"),

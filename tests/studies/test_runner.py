@@ -16,7 +16,7 @@ import torch
 
 from jostle.base.errors import UsageError
 from jostle.base.store import Store
-from jostle.studies import STUDIES, CellsFailedError, Verdict, run
+from jostle.studies import STUDIES, CellsFailedError, Verdict, run, to_plain
 from jostle.studies.folder import checkpoint_folder, only_here
 from tests.studies.toys import Toy, ToySettings, alone_in_process, make_known
 
@@ -60,7 +60,7 @@ def test_a_study_ends_in_records_figures_and_a_verdict(tmp_path):
     ]
     assert store["cell/vit/seed=0"]["values"] == {"model": "vit", "seed": 0}
     summary = json.loads((folder / "summary.json").read_text())
-    assert summary == result.summary
+    assert summary == to_plain(result.summary)
     assert result.verdict == summary["verdict"] == "AGREES"
     assert [finding["verdict"] for finding in summary["findings"]] == ["AGREES", "AGREES"]
     assert summary["seeds"] == summary["usual_seeds"] == 3
@@ -104,7 +104,7 @@ def test_a_second_run_does_nothing_and_more_seeds_add_only_theirs(tmp_path, monk
     more = toy(tmp_path, seeds=4)
     assert (first.folder / "records.jsonl").read_bytes().startswith(before)
     assert len(more.records) == 8
-    assert (more.summary["seeds"], more.summary["usual_seeds"]) == (4, 3)
+    assert (more.summary.seeds, more.summary.usual_seeds) == (4, 3)
     assert content(more.folder) == content(toy(tmp_path / "at once", seeds=4).folder) | content(more.folder)
     assert len(toy(tmp_path).records) == 6  # fewer again: only those asked for
 
@@ -124,7 +124,7 @@ def test_two_workers_give_the_same_records(tmp_path):
     two = toy(tmp_path / "two", workers=2, progress=states.append, overrides={"size": 6})
     one = toy(tmp_path / "one", overrides={"size": 6})
     assert content(two.folder) == content(one.folder)
-    assert two.summary["findings"] == one.summary["findings"]
+    assert two.summary.findings == one.summary.findings
     assert [state.passes for state in states][-1] == 6
     assert states[-1].share == 1.0
 
@@ -191,18 +191,18 @@ def test_a_record_that_json_cannot_hold_is_a_failure_of_its_cell(tmp_path, monke
 
 def test_warnings_are_kept_with_the_result(tmp_path):
     result = toy(tmp_path, overrides={"verbose": True})
-    assert result.summary["warnings"][0] == "UserWarning: mind vit (vit/seed=0)"
-    assert len(result.summary["warnings"]) == 6
+    assert result.summary.warnings[0] == "UserWarning: mind vit (vit/seed=0)"
+    assert len(result.summary.warnings) == 6
 
 
 def test_modified_settings_are_labelled_and_kept_apart(tmp_path):
     usual, changed = toy(tmp_path), toy(tmp_path, overrides={"size": "6"})
     assert usual.folder != changed.folder
     assert changed.folder.name.startswith("small-modified-")
-    assert changed.summary["modified"] == {"size": 6}
+    assert changed.summary.modified == {"size": 6}
     assert "modified: size=6" in str(changed)
     assert toy(tmp_path, overrides={"size": 4}).folder == usual.folder  # its own value is no modification
-    assert usual.summary["modified"] == {}
+    assert usual.summary.modified == {}
     assert toy(tmp_path, overrides={"size": 7}).folder not in (usual.folder, changed.folder)
 
 
@@ -213,7 +213,7 @@ def test_records_of_another_version_or_other_settings_are_not_mixed(tmp_path, mo
         toy(tmp_path)
     anew = toy(tmp_path, fresh=True)
     assert anew.folder == first.folder
-    assert anew.summary["version"] == 2
+    assert anew.summary.version == 2
     [aside] = [path for path in first.folder.parent.iterdir() if path != first.folder]
     assert Store(aside / "records.jsonl")["study"]["version"] == 1
     monkeypatch.setattr(Toy, "scales", {**Toy.scales, "small": dataclasses.replace(ToySettings(), size=5)})
@@ -244,7 +244,7 @@ def test_fresh_in_a_new_place_leaves_nothing_odd(tmp_path):
     ("options", "message"),
     [
         ({"scale": "huge"}, "unknown scale 'huge'"),
-        ({"seeds": 0}, "seeds=0 must be a whole number of at least 1"),
+        ({"seeds": 0}, "seeds=0 must be a whole number, at least 1"),
         ({"workers": 0}, "workers=0 must"),
         ({"overrides": {"siez": 1}}, "did you mean size"),
     ],

@@ -2,7 +2,7 @@ import pytest
 
 from jostle.base.errors import UsageError
 from jostle.base.store import Store
-from jostle.studies import STUDIES, CellsFailedError, markdown, run, scoreboard
+from jostle.studies import STUDIES, CellsFailedError, markdown, run, scoreboard, to_plain
 from jostle.studies.scoreboard import counts, in_words
 from jostle.studies.verdict import Finding, Verdict
 from tests.studies.toys import Toy, make_known
@@ -32,9 +32,9 @@ def test_rows_come_from_summaries_by_study_and_scale(tmp_path):
     assert row.claim == Toy.claim
     assert small.findings[0].measured in row.measured[0]
     assert row.measured[0].endswith("(expected < 0)")
-    assert row.minutes == small.summary["seconds"] / 60
+    assert row.minutes == small.summary.seconds / 60
     assert counts(rows) == {"AGREES": 1, "DISAGREES": 1, "UNDECIDED": 1}
-    assert row.to_dict()["folder"] == str(small.folder)
+    assert to_plain(row)["folder"] == str(small.folder)
 
 
 def test_a_changed_version_is_shown_and_so_is_a_study_that_is_gone(tmp_path, monkeypatch):

@@ -4,8 +4,8 @@ import pytest
 
 from jostle.base.errors import UsageError
 from jostle.studies import STUDIES, Cell, Records, Settings, get, names, register
-from jostle.studies.settings import differences, plain, replaced
-from jostle.studies.study import checked_cells
+from jostle.studies.settings import modified_settings, override_settings, plain_settings
+from jostle.studies.study import make_cells
 from tests.studies.toys import Toy, ToySettings
 
 
@@ -59,54 +59,54 @@ def test_a_study_that_does_not_say_enough_is_refused(catalogue, attributes, mess
 
 def test_cells_have_readable_keys_and_must_be_unique():
     assert Cell.of(model="vit", n=10, std=0.1, causal=True).key == "vit/n=10/std=0.1/causal=True"
-    assert [cell.key for cell in checked_cells(Toy(), ToySettings(), range(2))] == [
+    assert [cell.key for cell in make_cells(Toy(), ToySettings(), range(2))] == [
         "vit/seed=0",
         "vit/seed=1",
         "mlp/seed=0",
         "mlp/seed=1",
     ]
     with pytest.raises(UsageError, match="more than one cell with the key 'vit/seed=0'"):
-        checked_cells(Toy(), ToySettings(models=("vit", "vit")), range(2))
+        make_cells(Toy(), ToySettings(models=("vit", "vit")), range(2))
     with pytest.raises(UsageError, match="no cells"):
-        checked_cells(Toy(), ToySettings(models=()), range(2))
+        make_cells(Toy(), ToySettings(models=()), range(2))
 
 
 def test_settings_are_replaced_by_values_of_their_own_type():
     changes = {"gap": "3", "stds": "1/2", "size": "7", "label": "12", "verbose": "true", "models": "vit,cnn"}
-    new = replaced(ToySettings(), changes)
+    new = override_settings(ToySettings(), changes)
     assert (new.gap, new.stds, new.size, new.label, new.verbose) == (3.0, (1.0, 2.0), 7, "12", True)
     assert isinstance(new.gap, float)
     assert new.models == ("vit", "cnn")
-    assert replaced(ToySettings(), {"stds": "2", "size": 3}).stds == (2.0,)
-    assert replaced(ToySettings(), {"stds": [3, 4.5]}).stds == (3.0, 4.5)
+    assert override_settings(ToySettings(), {"stds": "2", "size": 3}).stds == (2.0,)
+    assert override_settings(ToySettings(), {"stds": [3, 4.5]}).stds == (3.0, 4.5)
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         ({"siez": 1}, r"unknown setting 'siez'; did you mean size\?"),
-        ({"size": "2.5"}, "setting size='2.5' must be of the kind int"),
-        ({"size": True}, "must be of the kind int"),
-        ({"verbose": 1}, "must be of the kind bool"),
-        ({"stds": "a/b"}, "must be of the kind float"),
-        ({"gap": "wide"}, "must be of the kind float"),
+        ({"size": "2.5"}, "setting size='2.5' must be int, as in the study's own size=4"),
+        ({"size": True}, "setting size=True must be int"),
+        ({"verbose": 1}, "must be bool"),
+        ({"stds": "a/b"}, r"must be tuple\[float, \.\.\.\]"),
+        ({"gap": "wide"}, "must be float"),
         ({"seeds": 4}, "--seeds 4"),
     ],
 )
 def test_a_wrong_setting_is_one_clear_line(change, message):
     with pytest.raises(UsageError, match=message):
-        replaced(ToySettings(), change)
+        override_settings(ToySettings(), change)
 
 
 def test_seeds_are_no_part_of_what_must_stay_the_same():
-    assert plain(Settings(seeds=9)) == {}
-    assert differences(ToySettings(), ToySettings(seeds=9)) == {}
-    assert differences(ToySettings(), ToySettings(stds=(1.0,))) == {"stds": [1.0]}
+    assert plain_settings(Settings(seeds=9)) == {}
+    assert modified_settings(ToySettings(), ToySettings(seeds=9)) == {}
+    assert modified_settings(ToySettings(), ToySettings(stds=(1.0,))) == {"stds": [1.0]}
 
 
 @pytest.fixture
 def records():
-    cells = checked_cells(Toy(), ToySettings(), range(3))
+    cells = make_cells(Toy(), ToySettings(), range(3))
     backwards = {cell.key: {"value": number} for number, cell in reversed(list(enumerate(cells)))}
     return Records(cells, backwards, ToySettings(), "small")
 
@@ -140,10 +140,10 @@ def broken_promises(study):
     """What a study does not keep of the contract that the runner relies on."""
     found = []
     for scale, settings in study.scales.items():
-        few, more = ([cell.key for cell in checked_cells(study, settings, range(count))] for count in (3, 4))
+        few, more = ([cell.key for cell in make_cells(study, settings, range(count))] for count in (3, 4))
         if not set(few) <= set(more):
             found.append(f"{study.name} {scale}: one more seed changes the cells of the others")
-        if few != [cell.key for cell in checked_cells(study, settings, range(3))]:
+        if few != [cell.key for cell in make_cells(study, settings, range(3))]:
             found.append(f"{study.name} {scale}: the cells are not the same twice")
     return found
 

@@ -15,6 +15,7 @@ from jostle.studies.evidence import (
     recorded,
     unpaired,
 )
+from jostle.studies.schema import from_plain, to_plain
 from jostle.studies.verdict import (
     Finding,
     Verdict,
@@ -201,7 +202,7 @@ def test_a_question_beyond_the_paper_is_judged_and_decides_nothing():
     assert [finding.is_beyond for finding in findings] == [False, True]
     assert overall(findings) == AGREES
     assert overall(decide([ours], scale="small")) == UNDECIDED
-    assert Finding.from_dict(findings[1].to_dict()).is_beyond
+    assert from_plain(Finding, to_plain(findings[1]), "finding").is_beyond
     pair = [is_below("s", over_seeds([1.0, 2.0, 3.0]), 9.0)] * 2
     levels = [finding.level for finding in decide([*pair, beyond(pair[0])], scale="small")]
     assert levels == pytest.approx([0.975, 0.975, 0.95])  # the error is shared among those of one kind
@@ -209,9 +210,9 @@ def test_a_question_beyond_the_paper_is_judged_and_decides_nothing():
 
 def test_findings_survive_json_and_show_open_ends():
     finding = is_below("s", interval(0.5, None, 0.75, 0.95), 1.0).judge(0.95)
-    assert Finding.from_dict(finding.to_dict()) == finding
+    assert from_plain(Finding, to_plain(finding), "finding") == finding
     assert finding.measured == "0.5 [-∞, 0.75]"
-    assert finding.to_dict()["verdict"] == "AGREES"
+    assert to_plain(finding)["verdict"] == "AGREES"
 
 
 @pytest.mark.parametrize("seeds", [3, 5])

@@ -36,6 +36,7 @@ def report(
     path = output if output is not None or printed else Path("report.html")
     if path is not None:
         check_writable(path, "report.html")
+    from jostle.studies.schema import to_plain
     from jostle.studies.scoreboard import markdown as as_markdown
     from jostle.studies.scoreboard import scoreboard
 
@@ -48,7 +49,7 @@ def report(
 
         write(page(runs), path)
     if as_json:
-        print(json.dumps([row.to_dict() for row in rows], indent=1))  # noqa: T201
+        print(json.dumps([to_plain(row) for row in rows], indent=1))  # noqa: T201
     elif markdown:
         print(as_markdown(rows), end="")  # noqa: T201
     else:

@@ -75,7 +75,7 @@ def run(
         if not as_json:
             print(results[-1])  # noqa: T201
     if as_json:
-        print(json.dumps([result.summary for result in results], indent=1))  # noqa: T201
+        print(json.dumps([studies.to_plain(result.summary) for result in results], indent=1))  # noqa: T201
     if failed:
         raise _joined(failed)
 

@@ -1,7 +1,13 @@
-"""Studies: a figure or a table of a paper, from cells to a verdict. Left of here: demo. Right of here: cli.
+"""Studies: one figure or table of a paper each, from pieces of work to a verdict. This is the framework.
 
-``study`` says what a study is, ``settings`` and ``records`` what it works on, ``catalogue`` lists them. ``runner`` runs
-one, with ``work``, ``workers`` and ``folder``; ``evidence`` and ``verdict`` decide; ``scoreboard`` and ``page`` report.
+* ``study``: what a study is, with its cells. ``settings``: what it can choose. ``schema``: both and records as JSON.
+* ``catalogue``: all studies by name. They come from packages that publish them, such as ``jostle_papers``.
+* ``runner``: runs one, with ``workers`` for the cells and ``folder`` for the files.
+* ``records``: finished cells, as figures and expectations read them.
+* ``evidence``: numbers with intervals. ``verdict``: what follows from them.
+* ``scoreboard``: all runs as a table. ``page``: the same as an HTML page.
+
+``page`` is not imported here, nor is anything that draws: matplotlib takes a while, and most processes do not draw.
 """
 
 from jostle.studies.catalogue import STUDIES, get, names, register
@@ -16,8 +22,10 @@ from jostle.studies.evidence import (
     recorded,
     unpaired,
 )
+from jostle.studies.folder import Summary
 from jostle.studies.records import Records
 from jostle.studies.runner import CellsFailedError, Result, run
+from jostle.studies.schema import IfGiven, Struct, from_plain, to_plain
 from jostle.studies.scoreboard import Row, markdown, scoreboard
 from jostle.studies.settings import SCALES, Settings
 from jostle.studies.study import Cell, Context, Drawing, Study
@@ -46,18 +54,22 @@ __all__ = [
     "Drawing",
     "Expectation",
     "Finding",
+    "IfGiven",
     "Measured",
     "Records",
     "Result",
     "Row",
     "Settings",
+    "Struct",
     "Study",
+    "Summary",
     "Verdict",
     "beyond",
     "decide",
     "difference",
     "doubted",
     "exact",
+    "from_plain",
     "get",
     "holds_for_all",
     "interval",
@@ -75,6 +87,7 @@ __all__ = [
     "run",
     "scoreboard",
     "shared_level",
+    "to_plain",
     "unpaired",
     "within",
 ]

@@ -4,24 +4,24 @@ A study's module is imported when the study is asked for. The studies of this re
 ``pyproject.toml`` lists them. Anybody's package can publish more.
 """
 
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from jostle.base.registry import Registry
-from jostle.studies.study import Study, check_declared
+from jostle.studies.study import AnyStudy, check_declared
 
-STUDIES = Registry[type[Study[Any]]]("study", group="jostle.studies")
+STUDIES = Registry[type[AnyStudy]]("study", group="jostle.studies")
 names = STUDIES.names
 
-AnyStudy = TypeVar("AnyStudy", bound=type[Study[Any]])
+StudyClass = TypeVar("StudyClass", bound=type[AnyStudy])
 
 
-def register(study: AnyStudy) -> AnyStudy:
+def register(study: StudyClass) -> StudyClass:
     """A decorator for a subclass of ``Study``: checks what it says about itself and files it under its name."""
     check_declared(study)
     STUDIES.register(study.name)(study)
     return study
 
 
-def get(name: str) -> Study[Any]:
+def get(name: str) -> AnyStudy:
     """The study called ``name``; an unknown name answers with near matches."""
     return STUDIES.get(name)()

@@ -1,4 +1,4 @@
-"""The folder of one study at one scale: whose it is, what is in it, and that only one run writes there.
+"""The folder of one study at one scale: its files, their typed contents, and the lock that only one run holds.
 
     <out>/<study>/<scale>/records.jsonl      one line for each finished cell, after one that says whose they are
                           figures/*.svg
@@ -16,7 +16,7 @@ import hashlib
 import json
 import re
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,17 +24,22 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from jostle.base.errors import FailureError, UsageError
+from jostle.base.files import write_text
 from jostle.base.store import Record, Store
+from jostle.studies.schema import Struct, from_plain, to_plain
+from jostle.studies.verdict import Finding, Verdict
 
 RECORDS, SUMMARY, FIGURES, CHECKPOINTS = "records.jsonl", "summary.json", "figures", "checkpoints"
 NETWORKS, LOCK = "networks", ".lock"
 ASIDE = ".before-"  # in the name of a folder that --fresh put aside
+SUMMARY_FORMAT = 1
 
 _SAFE = re.compile(r"[^A-Za-z0-9=._-]+")
+_STUDY, _SESSION, _CELL = "study", "session/", "cell/"  # keys of the lines of records.jsonl, or what they begin with
 
 
-@dataclass(frozen=True)
-class Identity:
+@dataclass(frozen=True, kw_only=True)
+class Identity(Struct):
     """Whose records a folder holds; they are never mixed with others.
 
     Arguments:
@@ -47,8 +52,8 @@ class Identity:
     name: str
     version: int
     scale: str
-    settings: dict[str, Any]
-    modified: dict[str, Any]
+    settings: Record
+    modified: Record
 
     def folder(self, out: Path) -> Path:
         """Where this belongs under ``out``."""
@@ -58,32 +63,127 @@ class Identity:
         return out / self.name / f"{self.scale}-modified-{digest[:8]}"
 
 
-def open_store(folder: Path, identity: Identity, about: Mapping[str, Any]) -> Store:
+@dataclass(frozen=True, kw_only=True)
+class StudyLine(Identity):
+    """The first line of ``records.jsonl``.
+
+    Arguments:
+        title, claim: of the study, for a report of records whose study is not installed.
+    """
+
+    title: str
+    claim: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class SessionLine(Struct):
+    """A line for each time that work began, because each time may be with other versions.
+
+    Arguments:
+        cells: the number of cells of the study.
+        workers, device: as given.
+        provenance: versions, machine and time.
+    """
+
+    cells: int
+    workers: int
+    device: str
+    provenance: dict[str, str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CellLine(Struct):
+    """The line of a finished cell.
+
+    Arguments:
+        values: what tells the cell from the others.
+        record: what was measured, as the file holds it.
+        session: the number of the session in which it was done.
+        seconds: how long it took.
+        warnings: what was warned about on the way.
+    """
+
+    values: Record
+    record: Record
+    session: int
+    seconds: float
+    warnings: list[str]
+
+
+class RecordFile:
+    """``records.jsonl`` of one run, line by line.
+
+    Arguments:
+        folder: of the run.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder, self._store = folder, Store(folder / RECORDS)
+
+    def __len__(self) -> int:
+        return len(self._store)
+
+    def study(self) -> StudyLine | None:
+        """Whose records these are; None if they are no study's."""
+        return self._read(StudyLine, _STUDY) if _STUDY in self._store else None
+
+    def sessions(self) -> list[SessionLine]:
+        """All sessions, in order."""
+        return [self._read(SessionLine, key) for key in self._store if key.startswith(_SESSION)]
+
+    def cells(self) -> dict[str, CellLine]:
+        """All finished cells, by key."""
+        found = [key for key in self._store if key.startswith(_CELL)]
+        return {key.removeprefix(_CELL): self._read(CellLine, key) for key in found}
+
+    def has_cell(self, key: str) -> bool:
+        """Whether a cell is finished."""
+        return _CELL + key in self._store
+
+    def begin(self, line: StudyLine) -> None:
+        """Write whose records these are."""
+        self._store.append(_STUDY, to_plain(line))
+
+    def begin_session(self, line: SessionLine) -> int:
+        """Write that work begins, and return the number of the session."""
+        number = len(self.sessions())
+        self._store.append(f"{_SESSION}{number}", to_plain(line))
+        return number
+
+    def add(self, key: str, line: CellLine) -> None:
+        """Write a finished cell."""
+        self._store.append(_CELL + key, to_plain(line))
+
+    def _read(self, kind: type[Any], key: str) -> Any:
+        return from_plain(kind, self._store[key], f"line {key!r} of {self._folder / RECORDS}")
+
+
+def open_records(folder: Path, line: StudyLine) -> RecordFile:
     """The records in ``folder``, after making sure that they are of this study, version and settings.
 
     Arguments:
         folder: made if need be.
-        identity: whose records are to be there.
-        about: what else to write beside it in a new folder: title and claim.
+        line: whose records are to be there.
     """
-    store = Store(folder / RECORDS)
-    mine = vars(identity)
-    if "study" not in store:
-        if len(store):
+    file = RecordFile(folder)
+    before = file.study()
+    if before is None:
+        if len(file):
             raise UsageError(f"folder {folder} holds records that are no study's; give another --out")
-        store.append("study", {**mine, **about})
-    theirs = store["study"]
-    for key, value in mine.items():
-        if _saying(theirs.get(key)) != _saying(value):
-            was, now = _differing(theirs.get(key), value)
+        file.begin(line)
+        return file
+    for name in ("name", "version", "scale", "settings", "modified"):
+        was, now = getattr(before, name), getattr(line, name)
+        if _without_empty(was) != _without_empty(now):
+            was, now = _differing(was, now)
             raise UsageError(
-                f"folder {folder} holds records with {key} {was}, now it is {now}; "
+                f"folder {folder} holds records with {name} {was}, now it is {now}; "
                 "--fresh puts them aside and starts anew, or give another --out"
             )
-    return store
+    return file
 
 
-def _saying(value: Any) -> Any:
+def _without_empty(value: Any) -> Any:
     """Settings without the empty ones, so that records stay valid when a study can choose more than it could."""
     if not isinstance(value, dict):
         return value
@@ -95,21 +195,75 @@ def _differing(was: Any, now: Any) -> tuple[Any, Any]:
     if not isinstance(was, dict) or not isinstance(now, dict):
         return was, now
     keys = [key for key in {**was, **now} if was.get(key) != now.get(key)]
-    return tuple({key: side[key] for key in keys if key in side} for side in (was, now))  # type: ignore[return-value]
+    return {key: was[key] for key in keys if key in was}, {key: now[key] for key in keys if key in now}
 
 
-def put_aside(folder: Path) -> None:
-    """Move what is in ``folder`` to a new folder beside it, so that a new run finds nothing and nothing is lost.
+@dataclass(frozen=True, kw_only=True)
+class FigureEntry(Struct):
+    """A figure in a summary: the stem of its file, its caption, and a description for people who cannot see it."""
 
-    The lock stays, because the caller holds it and Windows does not move an open file. Records move last: after a kill
-    in the middle, ``--fresh`` can be given again.
+    stem: str
+    caption: str
+    alt: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Summary(Struct):
+    """``summary.json``: all that a report needs, from the records of a complete run.
+
+    Arguments:
+        format: of the file.
+        name, version, scale, settings, modified: as in ``Identity``.
+        title, claim, source, level, deviations: as in ``Study``.
+        seeds, usual_seeds: how many there are, and how many the scale has by itself.
+        cells: how many.
+        seconds: of all cells together, as if one worker had done them.
+        verdict: of the claim.
+        findings: all expectations, judged.
+        figures: in the order of the study.
+        warnings: each with the key of its cell.
+        provenance: of every session in which a cell was done.
     """
-    now = datetime.datetime.now(datetime.UTC).strftime("%Y%m%dT%H%M%S%f")
-    aside = folder.with_name(f"{folder.name}{ASIDE}{now}")
-    aside.mkdir()
-    for path in sorted(folder.iterdir(), key=lambda path: path.name == RECORDS):
-        if path.name != LOCK:
-            path.rename(aside / path.name)
+
+    format: int
+    name: str
+    version: int
+    scale: str
+    settings: Record
+    modified: Record
+    title: str
+    claim: str
+    source: str
+    level: float
+    deviations: list[str]
+    seeds: int
+    usual_seeds: int
+    cells: int
+    seconds: float
+    verdict: Verdict
+    findings: list[Finding]
+    figures: list[FigureEntry]
+    warnings: list[str]
+    provenance: list[dict[str, str]]
+
+
+def read_summary(folder: Path) -> Summary | None:
+    """What the last complete run in ``folder`` found; None if there was none."""
+    path = folder / SUMMARY
+    try:
+        return from_plain(Summary, json.loads(path.read_text(encoding="utf-8")), str(path))
+    except FileNotFoundError:
+        return None
+    except (ValueError, UsageError) as error:
+        said = str(error) if isinstance(error, UsageError) else f"{path} is damaged ({error})"
+        raise UsageError(f"{said}; start the study again to write it anew") from None
+    except OSError as error:
+        raise FailureError(f"{path} cannot be read: {error.strerror or error}") from None
+
+
+def write_summary(folder: Path, summary: Summary) -> None:
+    """Write ``summary.json``, whole or not at all."""
+    write_text(folder / SUMMARY, json.dumps(to_plain(summary), indent=1) + "\n")
 
 
 @contextlib.contextmanager
@@ -126,6 +280,20 @@ def only_here(folder: Path) -> Iterator[None]:
         yield
 
 
+def put_aside(folder: Path) -> None:
+    """Move what is in ``folder`` to a new folder beside it, so that a new run finds nothing and nothing is lost.
+
+    The lock stays, because the caller holds it and Windows does not move an open file. Records move last: after a kill
+    in the middle, ``--fresh`` can be given again.
+    """
+    now = datetime.datetime.now(datetime.UTC).strftime("%Y%m%dT%H%M%S%f")
+    aside = folder.with_name(f"{folder.name}{ASIDE}{now}")
+    aside.mkdir()
+    for path in sorted(folder.iterdir(), key=lambda path: path.name == RECORDS):
+        if path.name != LOCK:
+            path.rename(aside / path.name)
+
+
 def checkpoint_folder(folder: Path, key: str) -> Path:
     """The folder of one cell's checkpoints: its key, with a hash where a file system would not take the key."""
     name = _SAFE.sub("_", key)[:80]
@@ -139,15 +307,3 @@ def remove_checkpoints(folder: Path, key: str) -> None:
     shutil.rmtree(checkpoint_folder(folder, key), ignore_errors=True)
     with contextlib.suppress(OSError):
         (folder / CHECKPOINTS).rmdir()
-
-
-def read_summary(folder: Path) -> Record | None:
-    """What the last complete run in ``folder`` found; None if there was none."""
-    try:
-        return dict(json.loads((folder / SUMMARY).read_text(encoding="utf-8")))
-    except FileNotFoundError:
-        return None
-    except (ValueError, TypeError) as error:
-        raise UsageError(f"{folder / SUMMARY} is damaged ({error}); start the study again to write it anew") from None
-    except OSError as error:
-        raise FailureError(f"{folder / SUMMARY} cannot be read: {error.strerror or error}") from None

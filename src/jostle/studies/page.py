@@ -1,16 +1,16 @@
 """All runs under a folder as one page: the scoreboard, then each study with its findings and figures."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from jostle.base.provenance import provenance
-from jostle.base.store import Record
 from jostle.report import Cell, Page, Section, Table
 from jostle.report.page import Value
-from jostle.studies.folder import FIGURES, read_summary
+from jostle.studies.folder import FIGURES, Summary, read_summary
+from jostle.studies.schema import to_plain
 from jostle.studies.scoreboard import COLUMNS, Row, counts, scoreboard
-from jostle.studies.verdict import Finding, Verdict
+from jostle.studies.verdict import Verdict
 
 _TONES: dict[str, str] = {Verdict.AGREES: "good", Verdict.DISAGREES: "bad", Verdict.UNDECIDED: "open"}
 _SAID: dict[str, str] = {Verdict.AGREES: "in agreement", Verdict.DISAGREES: "in disagreement"}
@@ -19,14 +19,15 @@ _SAID: dict[str, str] = {Verdict.AGREES: "in agreement", Verdict.DISAGREES: "in 
 def page(runs: str | Path) -> Page:
     """The report of all studies run under ``runs``."""
     rows = scoreboard(runs)
-    sections = [_board(rows), *(section for row in rows for section in _study(row))]
+    summaries = [read_summary(row.folder) for row in rows]
+    studies = [section for row, summary in zip(rows, summaries, strict=True) for section in _study(row, summary)]
     origin = provenance()
     return Page(
         title="Studies: what was claimed, what was measured",
         lead=_lead(rows),
-        sections=sections,
+        sections=[_board(rows), *studies],
         footer=f"Made by jostle {origin['jostle']}, {origin['time']}.",
-        data={"rows": [row.to_dict() for row in rows], "summaries": [read_summary(row.folder) for row in rows]},
+        data={"rows": [to_plain(row) for row in rows], "summaries": [one and to_plain(one) for one in summaries]},
     )
 
 
@@ -60,38 +61,35 @@ def _board(rows: list[Row]) -> Section:
     )
 
 
-def _study(row: Row) -> Iterator[Section]:
+def _study(row: Row, summary: Summary | None) -> Iterator[Section]:
     """The section of a run, and one more for each figure after the first."""
-    summary = read_summary(row.folder)
     title = _title(row)
     if summary is None:
         yield Section(title, [f"Claim: {row.claim}", f"This run is {row.verdict}."])
         return
-    figures = list(_figures(row.folder, summary))
-    said = [f"{summary['title']}. Claim ({summary['source']}): {summary['claim']}", f"Verdict: {row.verdict}."]
-    first = figures[0] if figures else {}
-    text = [*said, *first.get("text", [])]
-    yield Section(title=title, **{**first, "text": text}, table=_findings(summary), notes=_notes(summary))
-    for number, figure in enumerate(figures[1:], start=2):
-        yield Section(title=f"{title}, figure {number}", **figure, is_listed=False)
+    first, *others = list(_figures(title, row.folder, summary)) or [Section(title)]
+    text = [f"{summary.title}. Claim ({summary.source}): {summary.claim}", f"Verdict: {row.verdict}.", *first.text]
+    yield replace(first, text=text, table=_findings(summary), notes=_notes(summary))
+    for number, section in enumerate(others, start=2):
+        yield replace(section, title=f"{title}, figure {number}", is_listed=False)
 
 
 def _title(row: Row) -> str:
     return f"{row.name} ({row.scale})"
 
 
-def _figures(folder: Path, summary: Record) -> Iterator[dict[str, Any]]:
-    for figure in summary["figures"]:
-        path = folder / FIGURES / f"{figure['stem']}.svg"
+def _figures(title: str, folder: Path, summary: Summary) -> Iterator[Section]:
+    """A section for each figure, with nothing but the figure."""
+    for figure in summary.figures:
+        path = folder / FIGURES / f"{figure.stem}.svg"
         found = path.read_text(encoding="utf-8").strip() if path.exists() else ""
         if found.startswith("<svg"):
-            yield {"figure_svg": found, "caption": figure["caption"], "alt": figure["alt"]}
+            yield Section(title, figure_svg=found, caption=figure.caption, alt=figure.alt)
         else:
-            yield {"text": [f"The figure {path.name} is missing; start the study again to draw it anew."]}
+            yield Section(title, [f"The figure {path.name} is missing; start the study again to draw it anew."])
 
 
-def _findings(summary: Record) -> Table:
-    findings = [Finding.from_dict(finding) for finding in summary["findings"]]
+def _findings(summary: Summary) -> Table:
     rows = [
         [
             finding.statement,
@@ -104,21 +102,21 @@ def _findings(summary: Record) -> Table:
             ),
             finding.reason,
         ]
-        for finding in findings
+        for finding in summary.findings
     ]
     columns = ["expectation", "expected", "measured", "level", "verdict", "why"]
     return Table(columns, rows, caption="Findings, with intervals. What is beyond the claim is no part of the verdict.")
 
 
-def _notes(summary: Record) -> list[str]:
-    settings = " ".join(f"`{name}={value}`" for name, value in summary["settings"].items())
-    notes = [f"Differs from the paper: {sentence}" for sentence in summary["deviations"]]
-    if summary["modified"]:
-        changed = " ".join(f"`{name}={value}`" for name, value in summary["modified"].items())
+def _notes(summary: Summary) -> list[str]:
+    settings = " ".join(f"`{name}={value}`" for name, value in summary.settings.items())
+    notes = [f"Differs from the paper: {sentence}" for sentence in summary.deviations]
+    if summary.modified:
+        changed = " ".join(f"`{name}={value}`" for name, value in summary.modified.items())
         notes.append(f"Modified: not the study's own settings, but {changed}.")
-    notes.append(f"Settings: {settings} `seeds={summary['seeds']}`; version {summary['version']} of the study.")
-    notes += [f"Warning: {warning}" for warning in summary["warnings"]]
-    for origin in summary["provenance"]:
+    notes.append(f"Settings: {settings} `seeds={summary.seeds}`; version {summary.version} of the study.")
+    notes += [f"Warning: {warning}" for warning in summary.warnings]
+    for origin in summary.provenance:
         parts = ", ".join(f"{name} {value}" for name, value in origin.items() if name != "time")
         notes.append(f"Made with {parts}; started {origin.get('time', 'at an unknown time')}.")
     return notes

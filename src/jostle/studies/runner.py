@@ -1,27 +1,26 @@
 """Run a study: do what is not yet done, record it cell by cell, then draw, decide and sum up."""
 
 import contextlib
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from jostle.base import checks
 from jostle.base.errors import FailureError, UsageError
-from jostle.base.files import write_text
 from jostle.base.progress import Progress, Reporter, State, reporter
 from jostle.base.provenance import provenance
 from jostle.base.registry import unknown_name
-from jostle.base.store import Store
 from jostle.studies import folder as folders
 from jostle.studies.catalogue import get
+from jostle.studies.folder import CellLine, FigureEntry, Identity, RecordFile, SessionLine, StudyLine, Summary
 from jostle.studies.records import Records
-from jostle.studies.settings import Settings, differences, plain, replaced
-from jostle.studies.study import Cell, Study, checked_cells
+from jostle.studies.schema import from_plain
+from jostle.studies.settings import Settings, modified_settings, override_settings, plain_settings
+from jostle.studies.study import AnyStudy, Cell, make_cells, record_type
 from jostle.studies.verdict import Finding, Verdict, decide, overall
-from jostle.studies.workers import Job, Outcome, at_once, in_turn
+from jostle.studies.workers import CellOutcome, Job, at_once, in_turn
 
-SUMMARY_FORMAT = 1
 _LISTED = 3  # cells named for each error
 
 
@@ -31,7 +30,7 @@ class CellsFailedError(FailureError):
     The text has a line for each error, the notes of the exception the tracebacks.
     """
 
-    def __init__(self, study: str, failures: list[Outcome], total: int) -> None:
+    def __init__(self, study: str, failures: list[CellOutcome], total: int) -> None:
         lines = [f"{len(failures)} of {total} cells of {study} failed; the others are kept, start again to retry"]
         for error in dict.fromkeys(failure.error for failure in failures):
             keys = [failure.key for failure in failures if failure.error == error]
@@ -50,24 +49,27 @@ class Result:
     Arguments:
         folder: where its files are.
         records: of all cells.
-        findings: its expectations, judged.
         summary: what ``summary.json`` holds.
     """
 
     folder: Path
-    records: Records[Any]
-    findings: list[Finding]
-    summary: dict[str, Any]
+    records: Records[Any, Any, Any]
+    summary: Summary
+
+    @property
+    def findings(self) -> list[Finding]:
+        """The study's expectations, judged."""
+        return self.summary.findings
 
     @property
     def verdict(self) -> Verdict:
         """Of all findings together."""
-        return overall(self.findings)
+        return self.summary.verdict
 
     def __str__(self) -> str:
-        modified = "".join(f" {name}={value}" for name, value in self.summary["modified"].items())
-        scale = self.summary["scale"] + (f", modified:{modified}" if modified else "")
-        lines = [f"{self.summary['name']} ({scale}): {self.verdict}", f"  claim: {self.summary['claim']}"]
+        modified = "".join(f" {name}={value}" for name, value in self.summary.modified.items())
+        scale = self.summary.scale + (f", modified:{modified}" if modified else "")
+        lines = [f"{self.summary.name} ({scale}): {self.verdict}", f"  claim: {self.summary.claim}"]
         for finding in self.findings:
             verdict = f"{finding.verdict}{' (beyond the claim)' if finding.is_beyond else ''}"
             reason = f" ({finding.reason})" if finding.reason else ""
@@ -94,84 +96,78 @@ def run(
         name: of the study, e.g. ``2403.06925/figure-4``.
         scale: ``smoke``, ``small`` or ``paper``.
         out: folder of all runs; this one goes to ``<out>/<name>/<scale>``.
-        seeds: how many; by default as many as the settings of the scale say. More can be added later.
+        seeds: the number of seeds; by default that of the scale. More can be added later.
         workers: processes that do cells at once. The numbers do not depend on it.
-        progress: whether to show how far it is, or a function that is told.
+        progress: whether to show progress, or a function that is told.
         overrides: settings to replace, by name. The result is labelled as modified and has a folder of its own.
         fresh: put what is already in the folder aside and start anew.
         data: folder of datasets.
         device: where networks run.
     """
-    plan = _planned(name, scale, Path(out), seeds, overrides or {})
-    _count("workers", workers)
+    plan = _make_plan(name, scale, Path(out), seeds, overrides or {})
+    checks.whole("workers", workers, least=1)
     if data is not None and not Path(data).expanduser().is_dir():
         raise UsageError(f"data={data} is not a folder; give the folder that holds the datasets")
     with folders.only_here(plan.folder):
         if fresh and (plan.folder / folders.RECORDS).exists():
             folders.put_aside(plan.folder)
-        about = {"title": plan.study.title, "claim": plan.study.claim}
-        store = folders.open_store(plan.folder, plan.identity, about)
-        jobs = _left(plan, store, None if data is None else Path(data), device)
+        whose = StudyLine(**vars(plan.identity), title=plan.study.title, claim=plan.study.claim)
+        file = folders.open_records(plan.folder, whose)
+        jobs = _unfinished(plan, file, None if data is None else Path(data), device)
         if jobs:
-            session = {"cells": len(plan.cells), "workers": workers, "device": device, "provenance": provenance()}
-            store.append(f"session/{_sessions(store)}", session)
-            _work(plan, jobs, workers, store, progress)
-        return _summed_up(plan, store)
+            session = SessionLine(cells=len(plan.cells), workers=workers, device=device, provenance=provenance())
+            _work(plan, jobs, workers, file, file.begin_session(session), progress)
+        return _sum_up(plan, file)
 
 
 @dataclass(frozen=True)
 class _Plan:
     """What is to be done and where."""
 
-    study: Study[Any]
-    identity: folders.Identity
+    study: AnyStudy
+    identity: Identity
     settings: Settings
     cells: list[Cell]
     folder: Path
     networks: Path
 
 
-def _planned(name: str, scale: str, out: Path, seeds: int | None, overrides: Mapping[str, Any]) -> _Plan:
+def _make_plan(name: str, scale: str, out: Path, seeds: int | None, overrides: Mapping[str, Any]) -> _Plan:
     study = get(name)
     if scale not in study.scales:
         raise unknown_name("scale", str(scale), study.scales)
     standard = study.scales[scale]
-    settings = replaced(standard, overrides)
-    settings = replace(settings, seeds=_count("seeds", standard.seeds if seeds is None else seeds))
-    identity = folders.Identity(study.name, study.version, scale, plain(settings), differences(standard, settings))
-    cells = checked_cells(study, settings, range(settings.seeds))
+    settings = override_settings(standard, overrides)
+    settings = replace(settings, seeds=checks.whole("seeds", standard.seeds if seeds is None else seeds, least=1))
+    identity = Identity(
+        name=study.name,
+        version=study.version,
+        scale=scale,
+        settings=plain_settings(settings),
+        modified=modified_settings(standard, settings),
+    )
+    cells = make_cells(study, settings, range(settings.seeds))
     return _Plan(study, identity, settings, cells, identity.folder(out), out / folders.NETWORKS)
 
 
-def _count(argument: str, value: int) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise UsageError(f"{argument}={value!r} must be a whole number of at least 1")
-    return value
-
-
-def _sessions(store: Store) -> int:
-    """How often work was begun; each time may be with other versions, so each has a record."""
-    return sum(key.startswith("session/") for key in store)
-
-
-def _left(plan: _Plan, store: Store, data: Path | None, device: str) -> list[Job]:
-    """What is not yet recorded."""
+def _unfinished(plan: _Plan, file: RecordFile, data: Path | None, device: str) -> list[Job]:
+    """The cells that are not yet recorded."""
     jobs = []
     for cell in plan.cells:
-        if f"cell/{cell.key}" not in store:
+        if not file.has_cell(cell.key):
             place = folders.checkpoint_folder(plan.folder, cell.key)
             jobs.append(Job(type(plan.study), cell, plan.settings, place, data, device, plan.networks))
-        elif not plan.study.keeps_checkpoints:  # a kill came between the record and this
+        elif not plan.study.keeps_checkpoints:  # a kill came between the record and their removal
             folders.remove_checkpoints(plan.folder, cell.key)
     return jobs
 
 
-def _work(plan: _Plan, jobs: list[Job], workers: int, store: Store, progress: Progress) -> None:
+def _work(plan: _Plan, jobs: list[Job], workers: int, file: RecordFile, session: int, progress: Progress) -> None:
     """Do the cells and record each as soon as it is done; raise at the end if some failed."""
-    session, total = _sessions(store) - 1, len(plan.cells)
+    total = len(plan.cells)
     values = {job.cell.key: dict(job.cell.values) for job in jobs}
     failures = []
-    with _shown(progress, plan.study.name, total, total - len(jobs)) as shown:
+    with _show_progress(progress, plan.study.name, total, total - len(jobs)) as shown:
         many = workers > 1 and len(jobs) > 1
         outcomes = at_once(jobs, workers, shown.tell) if many else in_turn(jobs, shown.tell)
         with contextlib.closing(outcomes):
@@ -179,17 +175,22 @@ def _work(plan: _Plan, jobs: list[Job], workers: int, store: Store, progress: Pr
                 if outcome.record is None:
                     failures.append(outcome)
                 else:
-                    entry = {"values": values[outcome.key], "record": outcome.record, "session": session}
-                    timing = {"seconds": round(outcome.seconds, 3), "warnings": list(outcome.warnings)}
-                    store.append(f"cell/{outcome.key}", entry | timing)
+                    line = CellLine(
+                        values=values[outcome.key],
+                        record=outcome.record,
+                        session=session,
+                        seconds=round(outcome.seconds, 3),
+                        warnings=list(outcome.warnings),
+                    )
+                    file.add(outcome.key, line)
                     if not plan.study.keeps_checkpoints:
                         folders.remove_checkpoints(plan.folder, outcome.key)
-                shown.ended(outcome)
+                shown.end(outcome)
     if failures:
         raise CellsFailedError(plan.study.name, failures, total)
 
 
-class _Shown:
+class _StudyProgress:
     """Progress over all cells from the progress of each."""
 
     def __init__(self, report: Reporter, total: int, done: int) -> None:
@@ -197,11 +198,11 @@ class _Shown:
         self._shares: dict[str, float] = {}
 
     def tell(self, key: str, state: State) -> None:
-        """A cell is so far."""
+        """A cell has come so far."""
         self._shares[key] = min(max(state.share, 0.0), 1.0)
         self._show(f"{key}  {state.summary}")
 
-    def ended(self, outcome: Outcome) -> None:
+    def end(self, outcome: CellOutcome) -> None:
         """A cell is done, or has failed."""
         self._shares.pop(outcome.key, None)
         self._done += 1
@@ -213,40 +214,50 @@ class _Shown:
 
 
 @contextlib.contextmanager
-def _shown(progress: Progress, label: str, total: int, done: int) -> Iterator[_Shown]:
+def _show_progress(progress: Progress, label: str, total: int, done: int) -> Iterator[_StudyProgress]:
     report = reporter(progress, label)
     try:
-        yield _Shown(report, total, done)
+        yield _StudyProgress(report, total, done)
     finally:
         report.close()
 
 
-def _summed_up(plan: _Plan, store: Store) -> Result:
+def _sum_up(plan: _Plan, file: RecordFile) -> Result:
     """Figures and ``summary.json``, from the records alone."""
     from jostle.figures import save  # only here: processes that work on cells need no matplotlib
 
     study, scale = plan.study, plan.identity.scale
-    entries = {cell.key: store[f"cell/{cell.key}"] for cell in plan.cells}
-    records = Records(plan.cells, {key: entry["record"] for key, entry in entries.items()}, plan.settings, scale)
+    finished = file.cells()
+    lines = {cell.key: finished[cell.key] for cell in plan.cells}
+    records = Records(plan.cells, _read_records(plan, lines), plan.settings, scale)
     findings = decide(study.expectations(records), scale=scale, level=study.level)
     drawings = study.figures(records)
     for drawing in drawings:
         save(drawing.figure, plan.folder / folders.FIGURES / f"{drawing.stem}.svg")
-    sessions = sorted({entry["session"] for entry in entries.values()})
-    summary = {
-        "format": SUMMARY_FORMAT,
+    sessions = file.sessions()
+    summary = Summary(
+        format=folders.SUMMARY_FORMAT,
         **vars(plan.identity),
-        **{key: getattr(study, key) for key in ("title", "claim", "source", "level")},
-        "deviations": list(study.deviations),
-        "seeds": plan.settings.seeds,
-        "usual_seeds": study.scales[scale].seeds,
-        "cells": len(plan.cells),
-        "seconds": round(sum(entry["seconds"] for entry in entries.values()), 3),
-        "verdict": overall(findings).value,
-        "findings": [finding.to_dict() for finding in findings],
-        "figures": [{key: getattr(drawing, key) for key in ("stem", "caption", "alt")} for drawing in drawings],
-        "warnings": [f"{text} ({key})" for key, entry in entries.items() for text in entry["warnings"]],
-        "provenance": [store[f"session/{number}"]["provenance"] for number in sessions],
-    }
-    write_text(plan.folder / folders.SUMMARY, json.dumps(summary, indent=1) + "\n")
-    return Result(plan.folder, records, findings, summary)
+        title=study.title,
+        claim=study.claim,
+        source=study.source,
+        level=study.level,
+        deviations=list(study.deviations),
+        seeds=plan.settings.seeds,
+        usual_seeds=study.scales[scale].seeds,
+        cells=len(plan.cells),
+        seconds=round(sum(line.seconds for line in lines.values()), 3),
+        verdict=overall(findings),
+        findings=findings,
+        figures=[FigureEntry(stem=one.stem, caption=one.caption, alt=one.alt) for one in drawings],
+        warnings=[f"{text} ({key})" for key, line in lines.items() for text in line.warnings],
+        provenance=[sessions[number].provenance for number in sorted({line.session for line in lines.values()})],
+    )
+    folders.write_summary(plan.folder, summary)
+    return Result(plan.folder, records, summary)
+
+
+def _read_records(plan: _Plan, lines: Mapping[str, CellLine]) -> dict[str, Any]:
+    """The records as the types of the study."""
+    kind, path = record_type(type(plan.study)), plan.folder / folders.RECORDS
+    return {key: from_plain(kind, line.record, f"record {key!r} of {path}") for key, line in lines.items()}

@@ -3,12 +3,11 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from jostle.base.errors import UsageError
-from jostle.base.store import Record, Store
 from jostle.studies.catalogue import STUDIES
-from jostle.studies.folder import ASIDE, RECORDS, read_summary
+from jostle.studies.folder import ASIDE, RECORDS, RecordFile, StudyLine, Summary, read_summary
+from jostle.studies.schema import Struct
 from jostle.studies.settings import SCALES
 from jostle.studies.verdict import Finding, Verdict
 
@@ -18,7 +17,7 @@ COLUMNS = ("study", "claim", "what was measured", "verdict", "scale", "minutes")
 
 
 @dataclass(frozen=True)
-class Row:
+class Row(Struct):
     """One run of a study.
 
     Arguments:
@@ -40,52 +39,46 @@ class Row:
     minutes: float
     folder: Path
 
-    def to_dict(self) -> dict[str, Any]:
-        """A plain dictionary, for JSON."""
-        return vars(self) | {"measured": list(self.measured), "folder": str(self.folder)}
 
-
-def run_folders(runs: str | Path) -> list[Path]:
-    """The folders of all runs of studies under ``runs``, without those put aside; other files are ignored."""
+def scoreboard(runs: str | Path) -> list[Row]:
+    """One row for each run under ``runs``, by study and scale; folders put aside and other files are ignored."""
     runs = Path(runs)
     if not runs.is_dir():
         raise UsageError(f"runs folder {runs} does not exist; jostle run makes one")
-    found = [path.parent for path in runs.rglob(RECORDS) if not any(ASIDE in part for part in path.parts)]
-    return sorted((path for path in found if "study" in _store(path)), key=_order)
+    folders = [path.parent for path in runs.rglob(RECORDS) if not any(ASIDE in part for part in path.parts)]
+    found = []
+    for folder in folders:
+        file = RecordFile(folder)
+        study = file.study()
+        if study is not None:
+            found.append(((study.name, SCALES.index(study.scale), folder.name), row(folder, file, study)))
+    return [line for _, line in sorted(found, key=lambda pair: pair[0])]
 
 
-def scoreboard(runs: str | Path) -> list[Row]:
-    """One row for each run under ``runs``, by study and scale."""
-    return [row(folder) for folder in run_folders(runs)]
-
-
-def row(folder: Path) -> Row:
-    """The row of the run in one folder."""
-    store = _store(folder)
-    study, summary = store["study"], read_summary(folder)
-    cells = [store[key] for key in store if key.startswith("cell/")]
+def row(folder: Path, file: RecordFile, study: StudyLine) -> Row:
+    """The row of the run in one folder, whose records are in ``file``."""
+    summary = read_summary(folder)
+    label = scale_label(study, summary)
     if summary is None:
-        whole = max((store[key]["cells"] for key in store if key.startswith("session/")), default=0)
-        status, verdict = "unfinished", f"unfinished: {len(cells)} of {whole} cells"
-        measured: tuple[str, ...] = ()
-    else:
-        measured = tuple(in_words([Finding.from_dict(finding) for finding in summary["findings"]]))
-        status = verdict = summary["verdict"]
-        now = _current_version(study["name"])
-        if now not in (None, summary["version"]):
-            status, verdict = "outdated", f"outdated: {verdict} by version {summary['version']}, now it is {now}"
-    seconds = sum(cell["seconds"] for cell in cells) if summary is None else summary["seconds"]
-    claim = study["claim"] if summary is None else summary["claim"]
-    return Row(study["name"], claim, measured, status, verdict, scale_label(study, summary), seconds / 60, folder)
+        cells, whole = file.cells(), max((session.cells for session in file.sessions()), default=0)
+        verdict = f"unfinished: {len(cells)} of {whole} cells"
+        minutes = sum(cell.seconds for cell in cells.values()) / 60
+        return Row(study.name, study.claim, (), "unfinished", verdict, label, minutes, folder)
+    status = verdict = str(summary.verdict)
+    now = _current_version(study.name)
+    if now not in (None, summary.version):
+        status, verdict = "outdated", f"outdated: {verdict} by version {summary.version}, now it is {now}"
+    measured = tuple(in_words(summary.findings))
+    return Row(study.name, summary.claim, measured, status, verdict, label, summary.seconds / 60, folder)
 
 
-def scale_label(study: Record, summary: Record | None) -> str:
+def scale_label(study: StudyLine, summary: Summary | None) -> str:
     """The scale, with everything that makes the run differ from the study's own settings."""
-    parts = [study["scale"]]
-    if summary is not None and summary["seeds"] != summary["usual_seeds"]:
-        parts.append(f"{summary['seeds']} instead of {summary['usual_seeds']} seeds")
-    if study["modified"]:
-        parts.append("modified: " + " ".join(f"{name}={value}" for name, value in study["modified"].items()))
+    parts = [study.scale]
+    if summary is not None and summary.seeds != summary.usual_seeds:
+        parts.append(f"{summary.seeds} instead of {summary.usual_seeds} seeds")
+    if study.modified:
+        parts.append("modified: " + " ".join(f"{name}={value}" for name, value in study.modified.items()))
     return ", ".join(parts)
 
 
@@ -136,12 +129,3 @@ def _escaped(text: str) -> str:
 def _current_version(name: str) -> int | None:
     """The version of the study now; None for a study this jostle does not have."""
     return STUDIES.get(name).version if name in STUDIES.names() else None
-
-
-def _order(folder: Path) -> tuple[str, int, str]:
-    study = _store(folder)["study"]
-    return study["name"], SCALES.index(study["scale"]), folder.name
-
-
-def _store(folder: Path) -> Store:
-    return Store(folder / RECORDS)

@@ -1,14 +1,20 @@
-"""The choices of a study: a frozen dataclass for each, three of them filled in, and how one field is replaced."""
+"""The settings of a study: a frozen dataclass, filled in for three scales, and how a field is replaced by hand."""
 
 import dataclasses
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
+from pydantic import ValidationError
+from pydantic_core import to_jsonable_python
+
+from jostle.base.checks import wrong
 from jostle.base.errors import UsageError
 from jostle.base.registry import unknown_name
 from jostle.base.specs import literal
+from jostle.base.store import Record
+from jostle.studies.schema import adapter, to_plain
 
 SCALES = ("smoke", "small", "paper")
 
@@ -17,11 +23,12 @@ SCALES = ("smoke", "small", "paper")
 class Settings:
     """What every study can choose; a study adds fields of its own.
 
-    The values must be plain: numbers, text, None, and tuples or dicts of them, so that a file holds all of it.
+    The values must be plain: numbers, text, None, and tuples, dicts or dataclasses of them, so that a file holds all
+    of it.
 
     Arguments:
-        seeds: seeds by default. More of them add cells and change no other, so they are no part of what must be
-            the same for a run to go on.
+        seeds: the number of seeds. More seeds add cells and change no other cell. So a run goes on with another number
+            of seeds, while all other settings must stay the same.
     """
 
     seeds: int = 3
@@ -30,68 +37,68 @@ class Settings:
 AnySettings = TypeVar("AnySettings", bound=Settings)
 
 
-def plain(settings: Settings) -> dict[str, Any]:
+def plain_settings(settings: Settings) -> Record:
     """The settings as a file holds them, without the number of seeds.
 
-    >>> plain(Settings(seeds=5))
+    >>> plain_settings(Settings(seeds=5))
     {}
     """
-    values = dataclasses.asdict(settings)
-    values.pop("seeds")
     try:
-        return dict(json.loads(json.dumps(values)))
-    except (TypeError, ValueError) as error:
-        raise UsageError(f"settings of {type(settings).__qualname__} cannot become JSON ({error})") from None
+        values = to_plain(settings)
+    except TypeError as error:
+        raise UsageError(f"settings: {error}") from None
+    values.pop("seeds")
+    return values
 
 
-def replaced(settings: AnySettings, changes: Mapping[str, Any]) -> AnySettings:
-    """``settings`` with some fields replaced by values of the same type, given as such or as text.
+def modified_settings(standard: Settings, settings: Settings) -> Record:
+    """The fields in which ``settings`` differ from ``standard``, as a file holds them; seeds do not count."""
+    before, after = plain_settings(standard), plain_settings(settings)
+    return {name: after[name] for name in after if after[name] != before[name]}
 
-    >>> replaced(Settings(), {"sedes": 5})
+
+def override_settings(settings: AnySettings, changes: Mapping[str, Any]) -> AnySettings:
+    """``settings`` with some fields replaced by values of the field's type, given as such or as text.
+
+    >>> override_settings(Settings(), {"sedes": 5})
     Traceback (most recent call last):
     jostle.base.errors.UsageError: unknown setting 'sedes'; did you mean seeds?
 
     Arguments:
         settings: what to start from.
-        changes: new values by field; text is read like the value of a spec, ``4``, ``0.5``, ``true``, ``1/2/3``;
-            several texts have commas between them, ``vit,mlp``.
+        changes: new values by field. Text is read like the value of a spec: ``4``, ``0.5``, ``true``, ``1/2/3``.
+            Several texts have commas between them: ``vit,mlp``.
     """
-    fields = {field.name: getattr(settings, field.name) for field in dataclasses.fields(settings)}
-    typed = {}
+    types = get_type_hints(type(settings), include_extras=True)
+    read = {}
     for name, value in changes.items():
-        if name not in fields:
-            raise unknown_name("setting", name, fields)
+        if name not in types:
+            raise unknown_name("setting", name, [field.name for field in dataclasses.fields(settings)])
         if name == "seeds":
             raise UsageError(
                 f"setting seeds={value} is given by the argument seeds (--seeds {value}), not as a setting"
             )
-        typed[name] = _like(fields[name], value, name)
-    return dataclasses.replace(settings, **typed)
+        read[name] = _read(types[name], value, name, getattr(settings, name))
+    return dataclasses.replace(settings, **read)
 
 
-def differences(standard: Settings, settings: Settings) -> dict[str, Any]:
-    """Fields in which ``settings`` are not ``standard``, as a file holds them; seeds do not count."""
-    before, after = plain(standard), plain(settings)
-    return {name: after[name] for name in after if after[name] != before[name]}
+def _read(kind: Any, value: Any, name: str, old: Any) -> Any:
+    """``value`` as a value of the type ``kind``; ``old`` is the example in the error message."""
+    given = _parse(kind, value) if isinstance(value, str) else to_jsonable_python(value)
+    if get_origin(kind) is tuple and not isinstance(given, list):
+        given = [given]
+    try:
+        # Through JSON, because only there a list is a tuple while 1 is not true and 2.0 is no whole number.
+        return adapter(kind).validate_json(json.dumps(given), strict=True)
+    except ValidationError:
+        expected = getattr(kind, "__name__", str(kind)) if get_origin(kind) is None else str(kind)
+        raise wrong(f"setting {name}", value, f"{expected}, as in the study's own {name}={old!r}") from None
 
 
-def _like(old: Any, value: Any, name: str) -> Any:
-    """``value`` as a value of the type of ``old``."""
-    if isinstance(old, tuple | list):
-        parts = _parts(old, value)
-        return type(old)(_like(old[0], part, name) if old else part for part in parts)
-    new = literal(value) if isinstance(value, str) and not isinstance(old, str) else value
-    if isinstance(old, float) and isinstance(new, int) and not isinstance(new, bool):
-        return float(new)
-    if old is not None and type(new) is not type(old):
-        raise UsageError(
-            f"setting {name}={value!r} must be of the kind {type(old).__name__}, as in the study's own {name}={old!r}"
-        )
-    return new
-
-
-def _parts(old: tuple[Any, ...] | list[Any], value: Any) -> list[Any]:
-    if isinstance(value, str):
-        read = value.split(",") if old and isinstance(old[0], str) else literal(value)
-        return read if isinstance(read, list) else [read]
-    return list(value) if isinstance(value, tuple | list) else [value]
+def _parse(kind: Any, text: str) -> Any:
+    """What ``text`` stands for where a value of the type ``kind`` is wanted."""
+    if kind is str:
+        return text
+    if get_origin(kind) is tuple and get_args(kind)[0] is str:
+        return text.split(",")
+    return literal(text)

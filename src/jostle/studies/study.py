@@ -1,22 +1,25 @@
 """What a study is: one figure or table of a paper, from cells to records, figures and expectations.
 
 A study only says what to do; ``runner`` does it. To add one, write a file with a subclass of ``Study`` and
-``@register`` on it, and add its module to the list in ``catalogue``.
+``@register`` on it, and publish it as an entry point of the group ``jostle.studies``.
 """
 
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Generic
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, get_type_hints
+
+from typing_extensions import TypeVar
 
 from jostle.base.errors import UsageError
 from jostle.base.progress import State
 from jostle.base.specs import written
 from jostle.base.store import Record
 from jostle.studies.records import Records
-from jostle.studies.settings import SCALES, AnySettings, Settings, plain
+from jostle.studies.settings import SCALES, Settings, plain_settings
 from jostle.studies.verdict import Expectation
 
 if TYPE_CHECKING:
@@ -25,26 +28,45 @@ if TYPE_CHECKING:
 _NAME = re.compile(r"[a-z0-9.]+(-[a-z0-9.]+)*/[a-z0-9.]+(-[a-z0-9.]+)*")
 
 
-@dataclass(frozen=True)
 class Cell:
     """One piece of work that is done and recorded as a whole, e.g. one network on one dataset from one seed.
 
-    Arguments:
-        key: readable, unique in the study, the same in every run.
-        values: what tells this cell from the others; numbers and text.
+    A study has a frozen dataclass of its own for its cells, or several. The fields, numbers and texts, tell one cell
+    from another.
+
+    >>> @dataclass(frozen=True)
+    ... class RunCell(Cell):
+    ...     model: str
+    ...     n: int
+    ...     std: float
+    ...     seed: int
+    >>> RunCell("transformer", n=10, std=0.5, seed=0).key
+    'transformer/n=10/std=0.5/seed=0'
     """
 
-    key: str
-    values: Mapping[str, Any]
+    @property
+    def values(self) -> Mapping[str, Any]:
+        """The fields by name."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
 
-    @classmethod
-    def of(cls, **values: Any) -> "Cell":
-        """The cell of these values, with a key made of them: text as it is, numbers with their name.
+    @cached_property
+    def key(self) -> str:
+        """Readable, unique in the study, the same in every run: texts as they are, numbers with their name."""
+        return "/".join(_part(name, value) for name, value in self.values.items())
 
-        >>> Cell.of(model="transformer", n=10, std=0.5, seed=0).key
-        'transformer/n=10/std=0.5/seed=0'
-        """
-        return cls("/".join(_part(name, value) for name, value in values.items()), values)
+    @staticmethod
+    def of(**values: Any) -> "Cell":
+        """A cell of any values, for a study without a class for its cells."""
+        return _AnyCell(tuple(values.items()))
+
+
+@dataclass(frozen=True)
+class _AnyCell(Cell):
+    pairs: tuple[tuple[str, Any], ...]
+
+    @property
+    def values(self) -> Mapping[str, Any]:
+        return dict(self.pairs)
 
 
 @dataclass(frozen=True)
@@ -84,8 +106,17 @@ class Drawing:
     alt: str
 
 
-class Study(ABC, Generic[AnySettings]):
+AnySettings = TypeVar("AnySettings", bound=Settings)
+AnyCell = TypeVar("AnyCell", bound=Cell, default=Cell)
+AnyRecord = TypeVar("AnyRecord", default=Record)
+
+
+class Study(ABC, Generic[AnySettings, AnyCell, AnyRecord]):
     """One figure or table of a paper: what is measured, at three scales, and what the paper leads one to expect.
+
+    ``Study[Figure3Settings, Figure3Cell, Figure3Record]`` names three frozen dataclasses: what can be chosen, one piece
+    of work, and what is recorded of it. Records are written and read as the type that ``measure`` is annotated to
+    return, which may be a union; a study that names none records plain dicts.
 
     A cell's record must depend on its values and the settings only. The runner helps: each cell starts with torch on
     one thread, float32 by default, and global generators seeded by the cell's key.
@@ -113,20 +144,28 @@ class Study(ABC, Generic[AnySettings]):
     keeps_checkpoints: ClassVar[bool] = False
 
     @abstractmethod
-    def cells(self, settings: AnySettings, seeds: Sequence[int]) -> list[Cell]:
+    def cells(self, settings: AnySettings, seeds: Sequence[int]) -> Sequence[AnyCell]:
         """All cells, in the order in which they are started and reported; a further seed only adds cells."""
 
     @abstractmethod
-    def measure(self, cell: Cell, settings: AnySettings, context: Context) -> Record:
-        """The record of one cell: plain numbers, text, lists and dicts."""
+    def measure(self, cell: AnyCell, settings: AnySettings, context: Context) -> AnyRecord:
+        """The record of one cell."""
 
     @abstractmethod
-    def figures(self, records: "Records[AnySettings]") -> list[Drawing]:
+    def figures(self, records: Records[AnySettings, AnyCell, AnyRecord]) -> list[Drawing]:
         """The figures, from the records alone."""
 
     @abstractmethod
-    def expectations(self, records: "Records[AnySettings]") -> list[Expectation]:
+    def expectations(self, records: Records[AnySettings, AnyCell, AnyRecord]) -> list[Expectation]:
         """What the paper leads one to expect of these records, by the functions of ``verdict``."""
+
+
+AnyStudy = Study[Any, Any, Any]
+
+
+def record_type(study: type[AnyStudy]) -> Any:
+    """The type that a study's records have: what ``measure`` is annotated to return, a plain dict if nothing."""
+    return get_type_hints(study.measure).get("return", Record)
 
 
 def _part(name: str, value: Any) -> str:
@@ -135,7 +174,7 @@ def _part(name: str, value: Any) -> str:
     return f"{name}={written(value) if isinstance(value, float) else value}"
 
 
-def check_declared(study: type[Study[Any]]) -> None:
+def check_declared(study: type[AnyStudy]) -> None:
     """Raise if the class does not say all that a study must say about itself."""
     label = f"study class {study.__qualname__}"
     for attribute in ("name", "title", "claim", "source"):
@@ -155,12 +194,12 @@ def check_declared(study: type[Study[Any]]) -> None:
     if set(scales) != set(SCALES) or not all(isinstance(settings, Settings) for settings in scales.values()):
         raise UsageError(f"{label} has scales for {sorted(scales)}; expected Settings for {', '.join(SCALES)}")
     for settings in scales.values():
-        plain(settings)
+        plain_settings(settings)
 
 
-def checked_cells(study: Study[Any], settings: Settings, seeds: Sequence[int]) -> list[Cell]:
-    """The cells of ``study``, after a look at their keys."""
-    cells = study.cells(settings, seeds)
+def make_cells(study: AnyStudy, settings: Settings, seeds: Sequence[int]) -> list[Cell]:
+    """The cells of ``study``, after a check of their keys."""
+    cells = list(study.cells(settings, seeds))
     keys = [cell.key for cell in cells]
     repeated = sorted({key for key in keys if keys.count(key) > 1}) if len(set(keys)) < len(keys) else []
     if repeated:

@@ -9,11 +9,11 @@ is one family and what we ask beyond it is another: further questions of ours ma
 import enum
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 from jostle.base.errors import UsageError
 from jostle.studies.evidence import Measured, Values, paired, proportion
+from jostle.studies.schema import Struct
 
 
 class Verdict(enum.StrEnum):
@@ -25,7 +25,7 @@ class Verdict(enum.StrEnum):
 
 
 @dataclass(frozen=True)
-class Finding:
+class Finding(Struct):
     """One expectation, judged.
 
     Arguments:
@@ -58,15 +58,6 @@ class Finding:
         low = "-∞" if self.low is None else f"{self.low:.4g}"
         high = "∞" if self.high is None else f"{self.high:.4g}"
         return f"{self.value:.4g} [{low}, {high}]"
-
-    def to_dict(self) -> dict[str, Any]:
-        """A plain dictionary, for JSON."""
-        return asdict(self) | {"verdict": self.verdict.value}
-
-    @classmethod
-    def from_dict(cls, record: dict[str, Any]) -> "Finding":
-        """The finding that ``to_dict`` wrote."""
-        return cls(**{**record, "verdict": Verdict(record["verdict"])})
 
 
 @dataclass(frozen=True)

@@ -1,12 +1,11 @@
-"""Cells done one after another, or by several processes; what comes out is the same.
+"""Cells done one after another (``in_turn``) or by several processes (``at_once``). The records are the same.
 
 A cell is done alone: one thread, float32 by default, global generators seeded by its key. So its record depends on
-neither the worker, nor the order, nor what the caller did to torch before.
+neither the process, nor the order, nor what the caller did to torch before.
 
-Cells done by several processes at once, with nothing left behind when one of them, or this one, is killed.
-
-``concurrent.futures`` is not used: it does not tell which cell a killed process was at, fails all others with it, and
-cannot be stopped at once before Python 3.14.
+``at_once`` has processes of its own. ``concurrent.futures`` does not tell which cell a killed process was at, fails all
+other cells with it, and cannot be stopped at once before Python 3.14. Here a process that dies costs one cell, and no
+process stays behind when this one is killed.
 """
 
 import contextlib
@@ -28,7 +27,7 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 import torch
@@ -36,10 +35,13 @@ import torch
 from jostle.base.errors import UsageError
 from jostle.base.progress import State
 from jostle.base.store import Record
+from jostle.studies.schema import Struct, to_plain
 from jostle.studies.settings import Settings
-from jostle.studies.study import Cell, Context, Study
+from jostle.studies.study import AnyStudy, Cell, Context
 
-Show = Callable[[str, State], None]
+Show = Callable[[str, State], None]  # told the key of a cell and how far the cell is
+
+_SECONDS_BETWEEN_STATES = 0.5
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,7 @@ class Job:
         data, device, networks: as in ``Context``.
     """
 
-    study: type[Study[Any]]
+    study: type[AnyStudy]
     cell: Cell
     settings: Settings
     folder: Path
@@ -63,13 +65,13 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class CellOutcome:
     """What became of a cell.
 
     Arguments:
         key: of the cell.
-        record: None if it failed.
-        seconds: how long it took.
+        record: as a file holds it; None if the cell failed.
+        seconds: how long the cell took.
         warnings: what was warned about on the way.
         error: type and message of what was raised, in a line.
         trace: the same with its traceback.
@@ -83,7 +85,7 @@ class Outcome:
     trace: str = ""
 
 
-def do(job: Job, report: Callable[[State], None]) -> Outcome:
+def do_cell(job: Job, report: Callable[[State], None]) -> CellOutcome:
     """Do one cell; what it raises becomes part of the outcome."""
     started = time.monotonic()
     record: Record | None = None
@@ -93,26 +95,20 @@ def do(job: Job, report: Callable[[State], None]) -> Outcome:
         try:
             job.folder.mkdir(parents=True, exist_ok=True)
             context = Context(job.folder, report, job.data, job.device, job.networks)
-            record = _plain(job.study().measure(job.cell, job.settings, context))
+            record = _plain_record(job.study().measure(job.cell, job.settings, context))
         except Exception as problem:
             error, trace = describe(problem), traceback.format_exc()
-    said = tuple(dict.fromkeys(f"{warning.category.__name__}: {warning.message}" for warning in caught))
-    return Outcome(job.cell.key, record, time.monotonic() - started, said, error, trace)
+    texts = tuple(dict.fromkeys(f"{warning.category.__name__}: {warning.message}" for warning in caught))
+    return CellOutcome(job.cell.key, record, time.monotonic() - started, texts, error, trace)
 
 
-def in_turn(jobs: Iterable[Job], show: Show) -> Generator[Outcome, None, None]:
-    """Do all cells in this process."""
-    for job in jobs:
-        yield do(job, lambda state, key=job.cell.key: show(key, state))  # type: ignore[misc]
-
-
-def describe(problem: BaseException) -> str:
-    """Type and message of an exception in one line.
-
-    >>> describe(ValueError("two\\nlines"))
-    'ValueError: two lines'
-    """
-    return f"{type(problem).__name__}: {' '.join(str(problem).split())}".rstrip(": ")
+def _plain_record(record: object) -> Record:
+    """The record as a file gives it back; what JSON cannot hold is an error of the cell."""
+    if isinstance(record, Struct):
+        return to_plain(record)
+    if isinstance(record, dict):
+        return dict(json.loads(json.dumps(record)))
+    raise TypeError(f"measure returned {type(record).__name__}; expected a Struct or a dict")
 
 
 @contextlib.contextmanager
@@ -136,45 +132,22 @@ def alone(key: str) -> Iterator[None]:
             np.random.set_state(numpy)  # noqa: NPY002
 
 
-def _plain(record: Any) -> Record:
-    """The record as a file gives it back; what JSON cannot hold is an error of the cell."""
-    if not isinstance(record, dict):
-        raise TypeError(f"measure returned {type(record).__name__}; expected a dict")
-    return dict(json.loads(json.dumps(record)))
+def describe(problem: BaseException) -> str:
+    """Type and message of an exception in one line.
+
+    >>> describe(ValueError("two\\nlines"))
+    'ValueError: two lines'
+    """
+    return f"{type(problem).__name__}: {' '.join(str(problem).split())}".rstrip(": ")
 
 
-_SECONDS_BETWEEN_STATES = 0.5
+def in_turn(jobs: Iterable[Job], show: Show) -> Generator[CellOutcome, None, None]:
+    """Do all cells in this process."""
+    for job in jobs:
+        yield do_cell(job, lambda state, key=job.cell.key: show(key, state))  # type: ignore[misc]
 
 
-@dataclass
-class _Worker:
-    process: SpawnProcess
-    connection: Connection
-    job: Job
-    started: float = 0.0
-
-    def give(self, job: Job) -> None:
-        self.job, self.started = job, time.monotonic()
-        try:
-            self.connection.send(job)
-        except ConnectionError:
-            pass  # it has just died, which the next look at its connection tells
-        except (AttributeError, TypeError, pickle.PicklingError) as error:
-            raise UsageError(
-                f"workers: study {job.study.name} cannot be sent to other processes ({describe(error)}); "
-                "define it in a module, or use one worker"
-            ) from None
-
-    def died(self) -> Outcome:
-        """The outcome of a cell whose process is gone."""
-        self.process.join()
-        code = self.process.exitcode or 0
-        how = f"killed by signal {-code}" if code < 0 else f"exit code {code}"
-        error = f"its process died ({how}); if memory ran out, use fewer workers"
-        return Outcome(self.job.cell.key, None, time.monotonic() - self.started, error=error, trace=error)
-
-
-def at_once(jobs: Iterable[Job], count: int, show: Show) -> Generator[Outcome, None, None]:
+def at_once(jobs: Iterable[Job], count: int, show: Show) -> Generator[CellOutcome, None, None]:
     """Do all cells in ``count`` processes; outcomes come in the order in which cells end.
 
     Closing the iterator ends the processes. A process that dies costs the cell it was at and is replaced.
@@ -187,7 +160,7 @@ def at_once(jobs: Iterable[Job], count: int, show: Show) -> Generator[Outcome, N
                 crew[worker.connection] = worker
             for found in multiprocessing.connection.wait(list(crew)):
                 ready = cast(Connection, found)  # on Windows another class of the same methods
-                outcome = _heard(crew[ready], show)
+                outcome = _listen(crew[ready], show)
                 if outcome is None:
                     continue
                 worker = crew[ready]
@@ -205,7 +178,42 @@ def at_once(jobs: Iterable[Job], count: int, show: Show) -> Generator[Outcome, N
             worker.process.join()
 
 
+@dataclass
+class _Worker:
+    """A process, the connection to it, and the cell it is at, as this process sees them."""
+
+    process: SpawnProcess
+    connection: Connection
+    job: Job
+    started: float = 0.0
+
+    def give(self, job: Job) -> None:
+        """Send the next cell."""
+        self.job, self.started = job, time.monotonic()
+        try:
+            self.connection.send(job)
+        except ConnectionError:
+            pass  # the process has just died, which the next look at its connection tells
+        except (AttributeError, TypeError, pickle.PicklingError) as error:
+            raise UsageError(
+                f"workers: study {job.study.name} cannot be sent to other processes ({describe(error)}); "
+                "define it in a module, or use one worker"
+            ) from None
+
+    def fail(self, error: str) -> CellOutcome:
+        """The outcome of a cell that came to nothing for a reason outside of it."""
+        return CellOutcome(self.job.cell.key, None, time.monotonic() - self.started, error=error, trace=error)
+
+    def bury(self) -> CellOutcome:
+        """The outcome of a cell whose process is gone."""
+        self.process.join()
+        code = self.process.exitcode or 0
+        how = f"killed by signal {-code}" if code < 0 else f"exit code {code}"
+        return self.fail(f"its process died ({how}); if memory ran out, use fewer workers")
+
+
 def _hire(job: Job) -> _Worker:
+    """A new process at work on a first cell."""
     ours, theirs = multiprocessing.get_context("spawn").Pipe()
     process = multiprocessing.get_context("spawn").Process(target=_serve, args=(theirs,), daemon=True)
     with _deaf_to_interrupts():  # inherited: Ctrl-C is for this process, which then ends the others
@@ -221,22 +229,37 @@ def _hire(job: Job) -> _Worker:
     return worker
 
 
-def _heard(worker: _Worker, show: Show) -> Outcome | None:
-    """What a worker says: the outcome of its cell, or None if it only tells how far it is."""
+def _listen(worker: _Worker, show: Show) -> CellOutcome | None:
+    """What a worker sends: the outcome of its cell, or None if it only tells how far it is."""
     try:
-        said = worker.connection.recv()
+        message = worker.connection.recv()
     except (EOFError, ConnectionError):
-        return worker.died()
-    if isinstance(said, Outcome):
-        return said
-    if isinstance(said, State):
-        show(worker.job.cell.key, said)
+        return worker.bury()
+    if isinstance(message, CellOutcome):
+        return message
+    if isinstance(message, State):
+        show(worker.job.cell.key, message)
         return None
-    return Outcome(worker.job.cell.key, None, time.monotonic() - worker.started, error=str(said), trace=str(said))
+    return worker.fail(str(message))
+
+
+@contextlib.contextmanager
+def _deaf_to_interrupts() -> Iterator[None]:
+    if threading.current_thread() is not threading.main_thread():
+        yield  # only the main thread may choose, and only it hears Ctrl-C
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+# The rest runs in a worker process.
 
 
 def _serve(connection: Connection) -> None:
-    """The life of a worker: cells from the connection until it is closed."""
+    """Do cells from the connection until it is closed."""
     _end_with_parent()
     while True:
         try:
@@ -246,7 +269,7 @@ def _serve(connection: Connection) -> None:
         except Exception as error:  # the study's module cannot be imported here
             connection.send(f"study cannot be imported in another process: {describe(error)}")
             continue
-        connection.send(do(job, _seldom(connection.send)))
+        connection.send(do_cell(job, _seldom(connection.send)))
 
 
 def _seldom(send: Callable[[State], None]) -> Callable[[State], None]:
@@ -273,15 +296,3 @@ def _end_with_parent() -> None:
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
-
-
-@contextlib.contextmanager
-def _deaf_to_interrupts() -> Iterator[None]:
-    if threading.current_thread() is not threading.main_thread():
-        yield  # only the main thread may choose, and only it hears Ctrl-C
-        return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)

@@ -10,7 +10,7 @@ import torch
 from jostle import studies
 from jostle.base.errors import UsageError
 from jostle.studies import Context, Records, Verdict, decide
-from jostle.studies.study import Cell, checked_cells
+from jostle.studies.study import Cell, make_cells
 from jostle_papers.p2403_06925 import parity
 from jostle_papers.p2403_06925.figure_26 import OF_THE_PAPER, SEEDS, Choices, task_of
 from jostle_papers.p2403_06925.grokking import Trajectory
@@ -164,7 +164,7 @@ def test_settings_that_cannot_be_are_refused(options, message):
 
 def test_cells_have_keys_of_their_own():
     study = studies.get(NAME)
-    cells = checked_cells(study, study.scales["small"], range(3))
+    cells = make_cells(study, study.scales["small"], range(3))
     assert cells[0].key == "transformer-50k/d=20,p=3/seed=0"
     assert len(cells) == 3 * sum(map(len, study.scales["small"].tasks.values()))
 

@@ -8,8 +8,8 @@ import torch
 from jostle import studies
 from jostle.base.errors import UsageError
 from jostle.studies import Context, Records, Verdict, decide
-from jostle.studies.settings import replaced
-from jostle.studies.study import Cell, checked_cells
+from jostle.studies.settings import override_settings
+from jostle.studies.study import Cell, make_cells
 from jostle_papers.p2403_06925.figure_3 import CASES, OURS, Choices
 from jostle_papers.p2403_06925.synthetic import counting_sensitivity, expected_alignments
 
@@ -136,9 +136,9 @@ def test_figures_show_small_scales_and_all_scales():
 def test_cases_and_scales_that_cannot_be_are_refused():
     study = studies.get(NAME)
     with pytest.raises(UsageError, match="unknown case 'case 4'"):
-        checked_cells(study, replaced(TINY, {"cases": "case 1,case 4"}), range(1))
+        make_cells(study, override_settings(TINY, {"cases": "case 1,case 4"}), range(1))
     with pytest.raises(UsageError, match=r"initial_scales=\(0.3,\) must have one of at most 0.1"):
-        checked_cells(study, replaced(TINY, {"initial_scales": "0.3"}), range(1))
+        make_cells(study, override_settings(TINY, {"initial_scales": "0.3"}), range(1))
 
 
 def test_paper_scale_has_the_sizes_of_the_paper():

@@ -8,8 +8,8 @@ from PIL import Image
 from jostle import measure, studies
 from jostle.base.errors import UsageError
 from jostle.studies import Context, Records, Verdict, decide
-from jostle.studies.settings import replaced
-from jostle.studies.study import Cell, checked_cells
+from jostle.studies.settings import override_settings
+from jostle.studies.study import Cell, make_cells
 from jostle_papers.p2403_06925 import imagenet_pretrained
 from jostle_papers.p2403_06925.imagenet_pretrained import ImagenetPretrained, Pretrained, specs_by_name
 
@@ -59,7 +59,7 @@ def settings(**changes):
         "patch": "4",
         "draws": "2",
     }
-    return replaced(Pretrained(), standard | changes)
+    return override_settings(Pretrained(), standard | changes)
 
 
 def test_it_is_registered_and_runs_at_smoke_scale(tmp_path):
@@ -84,7 +84,7 @@ def test_models_are_named_on_the_command_line_with_their_options():
     paper = ImagenetPretrained.scales["paper"]
     assert list(specs_by_name(paper.models)) == ["convnext-v2-tiny", "vit-l-16"]
     text = "a=timm:x:checkpoint=w.pth,num_classes=5, b=hf:some/folder"
-    assert specs_by_name(replaced(paper, {"models": text}).models) == {
+    assert specs_by_name(override_settings(paper, {"models": text}).models) == {
         "a": "timm:x:checkpoint=w.pth,num_classes=5",
         "b": "hf:some/folder",
     }
@@ -100,7 +100,7 @@ def test_models_are_named_on_the_command_line_with_their_options():
 )
 def test_wrong_models_are_said_before_any_work(models, message):
     with pytest.raises(UsageError, match=message):
-        checked_cells(ImagenetPretrained(), replaced(Pretrained(), {"models": models}), range(1))
+        make_cells(ImagenetPretrained(), override_settings(Pretrained(), {"models": models}), range(1))
 
 
 def test_paper_scale_is_the_papers():
