@@ -19,9 +19,16 @@ RESPONSES: Registry[type["Response"]] = Registry("response", group="jostle.respo
 
 
 class Response(ABC):
-    """One way to compare outputs before and after."""
+    """One way to compare outputs before and after.
+
+    Attributes:
+        is_binary: whether a change is 0 or 1, which decides which intervals its mean has.
+        reads_ranks: whether only the order of several outputs counts, which is the same for logits and probabilities.
+        name: the registered name.
+    """
 
     is_binary: ClassVar[bool] = False
+    reads_ranks: ClassVar[bool] = False
     name: ClassVar[str]
 
     @abstractmethod
@@ -51,6 +58,7 @@ class Flip(Response):
 
     rule: Literal["auto", "sign", "argmax"] = "auto"
     is_binary: ClassVar[bool] = True
+    reads_ranks: ClassVar[bool] = True
     name: ClassVar[str] = "flip"
 
     def __post_init__(self) -> None:

@@ -44,8 +44,8 @@ def test_objects_are_taken_as_they_are():
         (VIEWS, "", "unknown token view ''; known: coordinates, embeddings, patches, rows, whole, words"),
         (VIEWS, "patches", "tokens='patches': patches needs size=; options: size"),
         (VIEWS, "patches:sise=4", "unknown option of patches 'sise'; did you mean size?"),
-        (VIEWS, "patches:4,size=5", "tokens='patches:4,size=5': got multiple values for argument 'size'"),
-        (VIEWS, "rows:4", "tokens='rows:4': takes 1 positional argument but 2 were given"),
+        (VIEWS, "patches:4,size=5", "tokens='patches:4,size=5': multiple values for argument 'size'; options: size"),
+        (VIEWS, "rows:4", "tokens='rows:4': too many positional arguments; options: key"),
         (VIEWS, "patches:2.5", "size=2.5 of Patches must be a whole number"),
         (VIEWS, "patches:true", "size=True of Patches"),
         (PERTURBATIONS, "gaussian-noise:nan", "std=nan"),
@@ -122,3 +122,15 @@ def test_an_error_inside_what_is_made_is_not_hidden():
 
     with pytest.raises(UsageError, match=r"^things cannot be made today$"):
         specs.build(registry, "thing", "argument")
+
+
+def test_a_bug_inside_what_is_made_is_not_taken_for_wrong_use():
+    registry = Registry[type]("thing")
+
+    @registry.register("thing")
+    class Thing:
+        def __init__(self, size: int) -> None:
+            self.size = size + "1"
+
+    with pytest.raises(TypeError, match="unsupported operand"):
+        specs.build(registry, "thing:4", "argument")

@@ -52,7 +52,7 @@ def test_a_model_does_not_differ_from_itself():
     d = c.difference("one", "two")
     assert d.value == 0
     assert d.low <= 0 <= d.high
-    assert d.verdict == "no difference between one and two can be told"
+    assert d.verdict == "no significant difference between one and two"
     until = jostle.compare(
         {"one": MODELS["a"], "two": MODELS["a"]}, INPUTS, plan=jostle.Until(half_width=0.05), **CHOICES
     )

@@ -161,9 +161,10 @@ def test_the_inputs_and_the_random_state_are_left_alone():
 
 def test_suspicious_models_are_said():
     dropout = nn.Sequential(nn.Flatten(), nn.Dropout(0.5), nn.Linear(15, 4)).train()
-    with pytest.warns(jostle.JostleWarning, match="was in train mode"):
-        m = measure(dropout)
+    m = measure(dropout)
     assert dropout.training
+    assert (m.warnings, m.notes) == ([], ["model was in train mode; it was measured in eval mode and put back"])
+    assert "  note: model was in train mode" in str(m)
     assert m.value == measure(dropout.eval()).value
     with pytest.warns(jostle.JostleWarning, match="differently twice"):
         measure(lambda x: nn.functional.dropout(MODEL(x), 0.5, training=True))
@@ -199,8 +200,9 @@ def test_interruption_before_anything_is_known_is_an_ordinary_one():
 
 
 def test_a_saved_result_is_read_back_whole(tmp_path):
-    for plan in (jostle.Grid(2), jostle.Until(half_width=0.2)):
-        m = measure(plan=plan)
+    for plan, model in ((jostle.Grid(2), MODEL), (jostle.Until(half_width=0.2), nn.Sequential(MODEL))):
+        m = measure(model, plan=plan)
+        assert len(m.notes) == len(m.to_dict().get("notes", ())) == (model is not MODEL)
         m.save(tmp_path / "m.json")
         loaded = jostle.load(tmp_path / "m.json")
         assert same(loaded, m)
@@ -318,7 +320,7 @@ def test_a_deterministic_grid_with_failed_trials_is_not_called_exact():
 
 
 def test_warnings_point_at_the_caller():
-    model = nn.Sequential(nn.Flatten(), nn.Linear(15, 4)).train()
+    model = nn.Sequential(nn.Flatten(), nn.Linear(15, 1), nn.Sigmoid())
     for call in (
         lambda: measure(model),
         lambda: jostle.compare({"a": model}, INPUTS, tokens="rows", perturbation=NOISE),

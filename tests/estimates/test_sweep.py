@@ -323,13 +323,13 @@ def test_progress_goes_over_all_strengths():
 
 
 def test_warnings_are_given_once_and_failures_name_the_strength():
-    model = torch.nn.Linear(4, 1).double().train()
-    with pytest.warns(jostle.JostleWarning, match="train mode") as caught:
+    model = torch.nn.Sequential(torch.nn.Linear(4, 1), torch.nn.Sigmoid()).double().train()
+    with pytest.warns(jostle.JostleWarning, match="probability") as caught:
         s = usual(model)
     assert len(caught) == 1
     assert model.training
-    assert str(s).count("warning: ") == 1
-    assert all(len(m.warnings) == 1 for m in s["model"].values())
+    assert (str(s).count("warning: "), str(s).count("note: ")) == (1, 1)
+    assert all(len(m.warnings) == len(m.notes) == 1 for m in s["model"].values())
 
     def far_from_home(x):
         return torch.where(x.abs().amax(dim=1) > 1e6, torch.nan, halfspace(x))

@@ -29,9 +29,19 @@ def measurement(values: Floats, positions: tuple[int, ...], name: str = "vit", r
         "patches:4", "gaussian-noise:std=1", response, "grid:draws=1", "dataset", 0.9, 0, 2, values.size
     )
     whole = estimate(0.1, 0.05, 0.15, profile(values, positions))
-    return Measurement(name, settings, whole, 200, "complete", 0, [], 1.0, {})
+    return Measurement(
+        **vars(whole),
+        name=name,
+        settings=settings,
+        passes=200,
+        stopped="complete",
+        nonfinite=0,
+        warnings=[],
+        seconds=1.0,
+        provenance={},
+    )
 
 
 def difference(first: str, second: str, ends: Sequence[float]) -> Difference:
     low, value, high = ends
-    return Difference(first, second, "dataset", estimate(value, low, high, profile(np.zeros(4), (4,))))
+    return Difference(**vars(estimate(value, low, high, profile(np.zeros(4), (4,)))), first=first, second=second)

@@ -48,7 +48,7 @@ def test_the_quantity_the_level_and_the_target_are_named():
 def test_positions_at_which_most_texts_have_a_special_token_are_marked():
     plain = measurement(GRID, (6,))
     shares = np.asarray([1.0, 0.0, 0.4, 0.6, np.nan, 0.0])
-    marked = replace(plain, estimate=replace(plain.estimate, profile=replace(plain.profile, special=shares)))
+    marked = replace(plain, profile=replace(plain.profile, special=shares))
     (axes,) = profile_figure(marked).axes
     (marks,) = [line for line in axes.lines if line.get_marker() == "+"]
     assert np.asarray(marks.get_xdata()).tolist() == [0.0, 3.0]
@@ -59,7 +59,7 @@ def test_positions_at_which_most_texts_have_a_special_token_are_marked():
 def test_every_cell_of_a_heat_map_says_its_numbers_where_it_is():
     plain = measurement(GRID, (2, 3))
     counts = np.asarray([100, 1200, 1, 0, 100, 100])
-    m = replace(plain, estimate=replace(plain.estimate, profile=replace(plain.profile, counts=counts)))
+    m = replace(plain, profile=replace(plain.profile, counts=counts))
     figure, drawn = profile_figure(m), profile_svg(m)
     rects = re.findall(
         r'<rect x="([\d.]+)" y="([\d.]+)" width="([\d.]+)" height="([\d.]+)" fill="none" pointer-events="all">'

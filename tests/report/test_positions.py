@@ -31,7 +31,7 @@ def of_images(plan, perturbation="gaussian-noise:1"):
 
 
 def with_profile(m, **changes):
-    return replace(m, estimate=replace(m.estimate, profile=replace(m.profile, **changes)))
+    return replace(m, profile=replace(m.profile, **changes))
 
 
 @pytest.mark.parametrize("counts", [[5], [3] * 12, [100, 100, *[1] * 60, 0, 0], [1] * 100, [0, 7, *[0] * 20, 1]])

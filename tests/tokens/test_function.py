@@ -4,8 +4,10 @@ import torch
 from torch import nn
 
 import jostle
+from jostle.base import specs
 from jostle.base.errors import FailureError, UsageError
 from jostle.estimates import JostleWarning
+from jostle.responses import RESPONSES
 from jostle.tokens import Inputs, Rows, TokenFunction
 
 INPUTS = Inputs(torch.randn(40, 6, dtype=torch.float64), Rows())
@@ -39,7 +41,8 @@ def test_modes_are_put_back_exactly_even_after_an_error():
     before = [module.training for module in model.modules()]
     function, _ = ask(model)
     assert [module.training for module in model.modules()] == before
-    assert "was in train mode" in function.warnings[0]
+    assert (function.warnings, len(function.notes)) == ([], 1)
+    assert "was in train mode" in function.notes[0]
     with pytest.raises(ZeroDivisionError), function.evaluating():
         raise ZeroDivisionError
     assert [module.training for module in model.modules()] == before
@@ -99,6 +102,17 @@ def test_a_model_of_another_type_is_told_how_to_convert():
         ask(nn.Linear(6, 2, dtype=torch.float32).eval())
 
 
+def test_whole_numbers_given_to_a_model_of_real_ones_are_told_how_to_convert():
+    inputs = Inputs(torch.ones(4, 6, dtype=torch.int64), Rows())
+    with pytest.raises(FailureError, match=r"inputs are torch\.int64, the model is torch\.float32: convert"):
+        TokenFunction(nn.Linear(6, 2, dtype=torch.float32), inputs)(inputs.batch(np.arange(2)))
+
+
+def test_entries_of_inputs_may_have_any_name():
+    inputs = Inputs({"name": torch.ones(4, 6), "hint": torch.ones(4)}, Rows(key="name"))
+    assert TokenFunction(lambda name, hint: name, inputs)(inputs.batch(np.arange(2))).shape == (2, 6)
+
+
 def test_a_device_that_is_not_there_is_one_clear_line():
     with pytest.raises(UsageError, match="device='nowhere' cannot be used"):
         ask(lambda x: x, device="nowhere")
@@ -108,7 +122,7 @@ def test_probabilities_given_for_logits_are_noticed_where_they_change_the_number
     def noticed(model, response):
         function = TokenFunction(model, INPUTS)
         with function.evaluating():
-            function.check_steady(response)
+            function.check_steady(specs.build(RESPONSES, response, "response"))
         return function.warnings
 
     softmax = lambda x: torch.softmax(x[:, :3], dim=1)  # noqa: E731

@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 Target = Literal["dataset", "population"]
 
+OTHER: dict[Target, Target] = {"dataset": "population", "population": "dataset"}
 TARGETS: dict[str, str] = {
     "dataset": "the inputs given",
     "population": "the population the inputs came from",
@@ -22,6 +23,7 @@ class Interval:
         target: ``dataset``, the mean over exactly the inputs given, or ``population``, the mean over the population
             from which the inputs are a random sample.
         method: the construction, in a few words.
+        is_known: false where no interval can be given; ``low`` and ``high`` then enclose all values there are.
     """
 
     low: float
@@ -29,6 +31,7 @@ class Interval:
     level: float
     target: Target
     method: str
+    is_known: bool = True
 
     @property
     def half_width(self) -> float:
@@ -41,14 +44,17 @@ class Interval:
     def to_dict(self) -> dict[str, Any]:
         """A plain dictionary, for JSON; an end at infinity becomes null."""
         low, high = (end if math.isfinite(end) else None for end in (self.low, self.high))
-        return {"low": low, "high": high, "level": self.level, "method": self.method}
+        known = {} if self.is_known else {"is_known": False}
+        return {"low": low, "high": high, "level": self.level, "method": self.method, **known}
 
     @classmethod
     def from_dict(cls, target: Target, record: dict[str, Any]) -> "Interval":
         """The interval that ``to_dict`` wrote."""
         low = -math.inf if record["low"] is None else record["low"]
         high = math.inf if record["high"] is None else record["high"]
-        return cls(low, high, record["level"], target, record["method"])
+        # Files of before the key is_known: the one method that gives no interval has a name that begins so.
+        is_known = record.get("is_known", not record["method"].startswith("unknown"))
+        return cls(low, high, record["level"], target, record["method"], is_known)
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,7 +1,7 @@
-"""The one place that calls a model: eval mode, device, arguments, and the logits in whatever it answers.
+"""The one place that calls a model: eval mode, device, arguments, and the logits in its answer.
 
-A model is an ``nn.Module`` or any callable from a batch to outputs. Everything that asks a model uses these functions,
-so that all of them take the same models, say the same of a wrong one, and leave a module as it was.
+A model is an ``nn.Module`` or any callable from a batch to outputs. Everything that asks a model uses these functions.
+So every package takes the same models, gives the same error for a wrong one, and leaves a module as it was.
 """
 
 import contextlib
@@ -69,15 +69,23 @@ def on_device(device: str | torch.device, *movable: Any) -> torch.device:
     return place
 
 
-def call(model: Callable[..., Any], *positional: Any, name: str = "model", hint: str = "", **named: Any) -> Any:
+def call(
+    model: Callable[..., Any],
+    *positional: Any,
+    named: Mapping[str, Any] | None = None,
+    name: str = "model",
+    hint: str | Callable[[Exception], str] = "",
+) -> Any:
     """What ``model`` answers; whatever it raises becomes an error of one line that names the model and the batch.
 
     Arguments:
         model: any callable.
-        positional, named: what it is given.
+        positional, named: what it is given; ``named`` by keyword.
         name: how messages call it.
-        hint: what to look at, appended to its own message.
+        hint: what to look at, appended to its own message, or a function from the error to that; by default a type of
+            the inputs that is not the model's.
     """
+    named = named or {}
     try:
         return model(*positional, **named)
     except JostleError:
@@ -85,13 +93,21 @@ def call(model: Callable[..., Any], *positional: Any, name: str = "model", hint:
     except Exception as error:
         given = [("input", value) for value in positional] + list(named.items())
         shapes = ", ".join(f"{key} {tuple(value.shape)}" for key, value in given if isinstance(value, Tensor))
-        reason = " ".join(str(error).split()) + (hint or dtype_hint(model, [value for _, value in given]))
+        told = hint(error) if callable(hint) else hint or dtype_hint(model, [value for _, value in given])
+        reason = " ".join(str(error).split()) + told
         raise FailureError(f"{name} raised {type(error).__name__} on a batch of {shapes}: {reason}") from error
 
 
-def dtype_hint(model: Any, given: Iterable[Any]) -> str:
-    """What to do if real-valued inputs are of another type than the model's parameters; empty if they are not."""
-    types = [value.dtype for value in given if isinstance(value, Tensor) and value.is_floating_point()]
+def dtype_hint(model: Any, given: Iterable[Any], *, whole_numbers: bool = False) -> str:
+    """What to do if inputs are of another type than the model's parameters; empty if they are not.
+
+    Arguments:
+        model: whose parameters are looked at.
+        given: what it was given; only tensors count.
+        whole_numbers: whether tensors of whole numbers count too; they do not where they may be token ids.
+    """
+    tensors = [value for value in given if isinstance(value, Tensor)]
+    types = [value.dtype for value in tensors if whole_numbers or value.is_floating_point()]
     parameters = model.parameters() if isinstance(model, nn.Module) else iter(())
     held = next((parameter.dtype for parameter in parameters if parameter.is_floating_point()), None)
     if held is None or not types or held in types:

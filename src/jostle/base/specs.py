@@ -35,20 +35,20 @@ def build(registry: Registry[type[Thing]], spec: str | Thing, argument: str, kin
     name, _, rest = spec.partition(":")
     made = registry.get(name)
     positional, named = arguments(rest)
-    parameters = inspect.signature(made).parameters
-    allowed = list(parameters)
+    signature = inspect.signature(made)
+    allowed = list(signature.parameters)
     for key in named:
         if key not in allowed:
             raise unknown_name(f"option of {name}", key, allowed)
-    needed = [key for key, one in parameters.items() if one.default is one.empty and one.kind != one.VAR_KEYWORD]
+    needed = [key for key, one in signature.parameters.items() if one.default is one.empty]
     missing = [key for key in needed[len(positional) :] if key not in named]
     if missing:
         raise UsageError(f"{argument}={spec!r}: {name} needs {missing[0]}=; options: {', '.join(allowed)}")
-    try:
-        return made(*positional, **named)
+    try:  # only the call itself: a TypeError that the thing raises is not the user's mistake
+        signature.bind(*positional, **named)
     except TypeError as error:
-        reason = str(error).split("() ", 1)[-1]
-        raise UsageError(f"{argument}={spec!r}: {reason}; options: {', '.join(allowed) or 'none'}") from None
+        raise UsageError(f"{argument}={spec!r}: {error}; options: {', '.join(allowed) or 'none'}") from None
+    return made(*positional, **named)
 
 
 def arguments(text: str) -> tuple[list[Any], dict[str, Any]]:

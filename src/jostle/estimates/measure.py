@@ -262,7 +262,7 @@ class Run(ABC, Generic[AnyPlan, AnyTally]):
         with ExitStack() as modes:
             for function in self.evaluation.functions:
                 modes.enter_context(function.evaluating())
-                function.check_steady(self.request.response.describe())
+                function.check_steady(self.request.response)
             self.evaluation.check()
             try:
                 self.stopped = self.loop()
@@ -382,20 +382,20 @@ def make_comparison(
     for function, estimate, lost in zip(evaluation.functions, singles, evaluation.nonfinite.tolist(), strict=True):
         told = [*function.warnings, *_nonfinite_warning(function.name, lost, estimate)]
         measurements[function.name] = Measurement(
+            **vars(estimate),
             name=function.name,
             settings=settings,
-            estimate=estimate,
             passes=function.passes,
             stopped=stopped,
             nonfinite=lost,
             warnings=[*told, *(known or {}).get(function.name, ())],
+            notes=list(function.notes),
             seconds=seconds,
             provenance=origin,
         )
     names = list(measurements)
-    return Comparison(
-        measurements, [Difference(names[a], names[b], request.target, pair) for (a, b), pair in pairs.items()]
-    )
+    differences = [Difference(**vars(pair), first=names[a], second=names[b]) for (a, b), pair in pairs.items()]
+    return Comparison(measurements, differences)
 
 
 def _nonfinite_warning(name: str, nonfinite: int, estimate: MeanChange) -> list[str]:

@@ -1,20 +1,13 @@
-"""A mean change with its two intervals and its profile over positions.
+"""What a measurement gives: numbers with intervals, for printing, saving and comparing.
 
-The choices that define a measurement, as text and numbers.
-
-What a measurement and a difference have in common: an estimate, and the target it was asked for.
-
-The answer to: how often does the prediction change when one token is jostled, where, and how sure are we?
-
-Several models on the same inputs and the same noise.
-
-Reading results back.
+``MeanChange`` is an estimate with its two intervals and its profile over positions. ``Measurement`` is the mean change
+of one model, ``Difference`` that of two models on the same trials, ``Comparison`` holds several models and all their
+differences. ``Settings`` say what was asked, as text and numbers.
 """
 
 import json
-from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, get_args
 
@@ -22,11 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jostle.base.errors import UsageError
-from jostle.base.estimate import TARGETS, Interval, Target
+from jostle.base.estimate import OTHER, TARGETS, Estimate, Interval, Target
 from jostle.base.files import write_text
 from jostle.base.registry import unknown_name
-
-UNKNOWN = "unknown"  # how the method of an interval begins that is none: it holds all values there are
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -40,16 +31,16 @@ class Profile:
     """The mean change by token position, each position with an interval of its own (not simultaneous).
 
     A position is averaged over the inputs that have it. ``Until`` visits a token of a short input more often than one
-    of a long input, so with masks its profile weighs inputs by 1 / their number of tokens; ``Grid`` weighs them alike,
-    and so does ``Until`` if the average is micro.
+    of a long input, so with masks its profile weighs inputs by 1 / their number of tokens. ``Grid`` gives all inputs
+    the same weight, and so does ``Until`` if the average is micro.
 
     Arguments:
         values, low, high: (tokens,); NaN where a position was never jostled.
         counts: (tokens,) trials behind each position.
         positions: the shape of the position grid, e.g. (7, 7) for patches.
         target, method: what the intervals are for and how they were made.
-        special: (tokens,) of text whose special tokens are known: of the texts that have this position, the share with
-            a special token there, such as a classification token or a separator; NaN where no text reaches.
+        special: (tokens,) for texts whose special tokens are known: the share of the texts that have this position
+            and a special token there, such as a classification token or a separator; NaN where no text reaches.
     """
 
     values: Floats
@@ -66,7 +57,7 @@ class Profile:
         return self.values.reshape(self.positions)
 
     def to_dict(self) -> dict[str, Any]:
-        """A plain dictionary, for JSON; NaN becomes null, and what is not known has no entry."""
+        """A plain dictionary, for JSON; NaN becomes null, and an unknown share of special tokens has no entry."""
         return {
             "values": plain(self.values),
             "low": plain(self.low),
@@ -94,28 +85,45 @@ class Profile:
 
 
 @dataclass(frozen=True, eq=False)
-class MeanChange:
-    """A mean over inputs of the mean over tokens of the mean over draws, and how sure we are of it.
+class MeanChange(Estimate):
+    """A mean over inputs of the mean over tokens of the mean over draws, with an interval for each target.
 
     Arguments:
         value: the estimate.
-        dataset: the interval for the mean over exactly the inputs given.
-        population: the interval for the mean over the population they came from.
+        interval: its interval for the target that was asked for; ``low`` and ``high`` are its ends.
+        other: its interval for the other target.
         per_input: (N,), the mean change of each input; NaN where it was not visited.
         profile: the mean change by position.
-        trials: finite trials behind the value.
+        trials: (input, token, draw) triples with a finite change that are behind the value.
     """
 
-    value: float
-    dataset: Interval
-    population: Interval
-    per_input: Floats
-    profile: Profile
+    other: Interval
+    per_input: Floats = field(repr=False)
+    profile: Profile = field(repr=False)
     trials: int
+
+    @property
+    def target(self) -> Target:
+        """Which interval is ``low`` and ``high``: ``dataset`` or ``population``."""
+        return self.interval.target
+
+    @property
+    def dataset(self) -> Interval:
+        """The interval for the mean over exactly the inputs given."""
+        return self.interval if self.target == "dataset" else self.other
+
+    @property
+    def population(self) -> Interval:
+        """The interval for the mean over the population that the inputs came from."""
+        return self.interval if self.target == "population" else self.other
 
     def to_dict(self) -> dict[str, Any]:
         """A plain dictionary, for JSON."""
+        ends = self.interval.to_dict()
         return {
+            "low": ends["low"],
+            "high": ends["high"],
+            "target": self.target,
             "value": self.value,
             "dataset": self.dataset.to_dict(),
             "population": self.population.to_dict(),
@@ -126,11 +134,13 @@ class MeanChange:
 
     @classmethod
     def from_dict(cls, record: dict[str, Any]) -> "MeanChange":
-        """The estimate that ``to_dict`` wrote; other keys are passed over."""
-        return cls(
+        """The mean change that ``to_dict`` wrote; other keys are passed over."""
+        target: Target = record["target"]
+        other = OTHER[target]
+        return MeanChange(
             value=record["value"],
-            dataset=Interval.from_dict("dataset", record["dataset"]),
-            population=Interval.from_dict("population", record["population"]),
+            interval=Interval.from_dict(target, record[target]),
+            other=Interval.from_dict(other, record[other]),
             per_input=array(record["per_input"]),
             profile=Profile.from_dict(record["profile"]),
             trials=record["trials"],
@@ -145,9 +155,6 @@ def plain(values: Floats) -> list[float | None]:
 def array(values: list[float | None]) -> Floats:
     """What ``plain`` wrote, as an array."""
     return np.asarray([np.nan if value is None else value for value in values], dtype=np.float64)
-
-
-_LARGEST_LEVEL = 0.999  # Gaffke's bound is taken over 10,000 resamples
 
 
 @dataclass(frozen=True)
@@ -187,6 +194,9 @@ class Settings:
         ]
 
 
+_LARGEST_LEVEL = 0.999  # Gaffke's bound is taken over 10,000 resamples
+
+
 def checked_target(target: str) -> Target:
     """``target`` if it is one."""
     if target not in get_args(Target):
@@ -209,67 +219,6 @@ def checked_whole(name: str, value: int, least: int | None = None) -> int:
     return int(value)
 
 
-class Answer(ABC):
-    """An estimate as people read it: a value between ``low`` and ``high``."""
-
-    estimate: MeanChange
-
-    @property
-    @abstractmethod
-    def target(self) -> Target:
-        """Which interval is ``low`` and ``high``: ``dataset`` or ``population``."""
-
-    @property
-    def value(self) -> float:
-        """The estimate."""
-        return self.estimate.value
-
-    @property
-    def interval(self) -> Interval:
-        """The interval for the target asked for."""
-        return self.dataset if self.target == "dataset" else self.population
-
-    @property
-    def low(self) -> float:
-        """The lower end of ``interval``."""
-        return self.interval.low
-
-    @property
-    def high(self) -> float:
-        """The upper end of ``interval``."""
-        return self.interval.high
-
-    @property
-    def dataset(self) -> Interval:
-        """The interval for the mean over exactly the inputs given."""
-        return self.estimate.dataset
-
-    @property
-    def population(self) -> Interval:
-        """The interval for the mean over the population the inputs came from."""
-        return self.estimate.population
-
-    @property
-    def profile(self) -> Profile:
-        """The mean change by token position."""
-        return self.estimate.profile
-
-    @property
-    def per_input(self) -> Floats:
-        """The mean change of each input, NaN where it was not visited."""
-        return self.estimate.per_input
-
-    @property
-    def trials(self) -> int:
-        """Finite (input, token, draw) triples evaluated."""
-        return self.estimate.trials
-
-    def numbers(self) -> dict[str, Any]:
-        """Value, intervals, profile and means as plain numbers, for JSON."""
-        ends = self.interval.to_dict()
-        return {"low": ends["low"], "high": ends["high"], "target": self.target, **self.estimate.to_dict()}
-
-
 REASONS = {
     "complete": "every token of every input was jostled",
     "precision": "the interval is as narrow as asked for",
@@ -279,41 +228,38 @@ REASONS = {
 }
 
 
-@dataclass(frozen=True, eq=False)
-class Measurement(Answer):
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Measurement(MeanChange):
     """The token sensitivity of one model.
 
     ``value`` is the mean over inputs of the mean over their tokens of the mean response, for flips paper 1's
-    normalised sensitivity (2403.06925, Eq. 2), between 0 and 1.
+    normalised sensitivity (2403.06925, Eq. 2), between 0 and 1. ``low`` and ``high`` are the ends of its interval.
 
     Arguments:
+        value, interval, other, per_input, profile, trials: as for ``MeanChange``.
         name: of the model.
         settings: what was measured, on what, how.
-        estimate: the value, both intervals, the profile, the mean of every input.
-        passes: inputs the model answered, clean ones and the steadiness check included.
+        passes: inputs that the model answered; clean inputs and the steadiness check count.
         stopped: why sampling ended, a key of ``REASONS``.
         nonfinite: trials left out because an output was NaN or infinite.
         warnings: what is suspicious about the model or the numbers.
         seconds: wall-clock time.
         provenance: versions and time.
+        notes: what is worth knowing and nothing to worry about, such as that the model was in train mode before.
     """
 
     name: str
     settings: Settings
-    estimate: MeanChange = field(repr=False)
     passes: int
     stopped: str
     nonfinite: int
     warnings: list[str]
     seconds: float
     provenance: dict[str, str] = field(repr=False)
+    notes: list[str] = field(default_factory=list)
 
     kind: ClassVar[str] = "jostle/measurement"
     version: ClassVar[int] = 1
-
-    @property
-    def target(self) -> Target:
-        return self.settings.target
 
     def __str__(self) -> str:
         return "\n".join(_lines(self))
@@ -324,13 +270,14 @@ class Measurement(Answer):
             "kind": self.kind,
             "version": self.version,
             "name": self.name,
-            **self.numbers(),
+            **super().to_dict(),
             "level": self.settings.level,
             "settings": self.settings.to_dict(),
             "passes": self.passes,
             "stopped": self.stopped,
             "nonfinite": self.nonfinite,
             "warnings": list(self.warnings),
+            **({"notes": list(self.notes)} if self.notes else {}),
             "seconds": round(self.seconds, 3),
             "provenance": self.provenance,
         }
@@ -338,9 +285,13 @@ class Measurement(Answer):
     @classmethod
     def from_dict(cls, record: dict[str, Any]) -> "Measurement":
         """The measurement that ``to_dict`` wrote."""
-        estimate, settings = MeanChange.from_dict(record), Settings(**record["settings"])
         rest = ("name", "passes", "stopped", "nonfinite", "warnings", "seconds", "provenance")
-        return cls(settings=settings, estimate=estimate, **{key: record[key] for key in rest})
+        return cls(
+            **vars(MeanChange.from_dict(record)),
+            settings=Settings(**record["settings"]),
+            notes=record.get("notes", []),
+            **{key: record[key] for key in rest},
+        )
 
     def save(self, path: str | Path) -> None:
         """Write to a JSON file, whole or not at all; ``jostle.load`` reads it."""
@@ -354,23 +305,16 @@ class Measurement(Answer):
 
 
 def _lines(m: Measurement) -> list[str]:
-    s, other = m.settings, m.population if m.settings.target == "dataset" else m.dataset
+    s, other = m.settings, m.other
+    ends = f"[{other.low:.4g}, {other.high:.4g}]" if other.is_known else "no interval"
+    why = "" if other.is_known else f" with average={s.average}"
     return [
         f"{m.name}: {s.response} {m.value:.4g}   [{m.low:.4g}, {m.high:.4g}]   {s.level:.0%} for {TARGETS[s.target]}",
-        f"  {said(other)} for {TARGETS[other.target]}" + ("" if is_known(other) else f" with average={s.average}"),
+        f"  {ends} for {TARGETS[other.target]}{why}",
         *(f"  {line}" for line in (*s.lines(), effort(m))),
-        *(f"  warning: {warning}" for warning in m.warnings),
+        *(f"  warning: {text}" for text in m.warnings),
+        *(f"  note: {text}" for text in m.notes),
     ]
-
-
-def is_known(interval: Interval) -> bool:
-    """Whether there is such an interval at all: with ``Until`` and average=micro there is none for the population."""
-    return not interval.method.startswith(UNKNOWN)
-
-
-def said(interval: Interval) -> str:
-    """The interval as ``[low, high]``, or that there is none."""
-    return f"[{interval.low:.4g}, {interval.high:.4g}]" if is_known(interval) else "no interval"
 
 
 def effort(m: Measurement) -> str:
@@ -378,56 +322,59 @@ def effort(m: Measurement) -> str:
     return f"{m.trials:,} trials, {m.passes:,} passes, {m.seconds:.1f} s; {REASONS[m.stopped]}"
 
 
-@dataclass(frozen=True, eq=False)
-class Difference(Answer):
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Difference(MeanChange):
     """value = sensitivity of ``first`` minus sensitivity of ``second``, from the same trials.
 
     Arguments:
+        value, interval, other, per_input, profile, trials: as for ``MeanChange``, of the difference.
         first, second: names of the models.
-        asked_for: the target of ``low`` and ``high``.
-        estimate: the difference with both intervals, its profile, and each input's difference.
     """
 
     first: str
     second: str
-    asked_for: Target
-    estimate: MeanChange = field(repr=False)
-
-    @property
-    def target(self) -> Target:
-        return self.asked_for
 
     @property
     def verdict(self) -> str:
-        """What the interval says: who is more sensitive, or that it cannot tell."""
+        """What the interval says: which model is more sensitive, or that it does not tell."""
         if self.low > 0:
             return f"{self.first} is more sensitive than {self.second}"
         if self.high < 0:
             return f"{self.first} is less sensitive than {self.second}"
-        return f"no difference between {self.first} and {self.second} can be told"
+        return f"no significant difference between {self.first} and {self.second}"
 
     def reversed(self) -> "Difference":
-        """The same difference, ``second`` minus ``first``."""
-        e, p = self.estimate, self.estimate.profile
-        profile = Profile(-p.values, -p.high, -p.low, p.counts, p.positions, p.target, p.method, p.special)
-        mirrored = MeanChange(-e.value, _mirror(e.dataset), _mirror(e.population), -e.per_input, profile, e.trials)
-        return Difference(self.second, self.first, self.target, mirrored)
+        """The same difference as ``second`` minus ``first``."""
+        p = self.profile
+        return replace(
+            self,
+            first=self.second,
+            second=self.first,
+            value=-self.value,
+            interval=_mirror(self.interval),
+            other=_mirror(self.other),
+            per_input=-self.per_input,
+            profile=replace(p, values=-p.values, low=-p.high, high=-p.low),
+        )
 
     def __str__(self) -> str:
-        level, target = self.interval.level, TARGETS[self.target]
         return (
             f"{self.first} - {self.second}: {self.value:+.4g}   [{self.low:+.4g}, {self.high:+.4g}]   "
-            f"{level:.0%} interval for {target}: {self.verdict}"
+            f"{self.interval.level:.0%} interval for {TARGETS[self.target]}: {self.verdict}"
         )
 
     def to_dict(self) -> dict[str, Any]:
         """A plain dictionary, for JSON."""
-        return {"first": self.first, "second": self.second, "verdict": self.verdict, **self.numbers()}
+        return {"first": self.first, "second": self.second, "verdict": self.verdict, **super().to_dict()}
 
     @classmethod
     def from_dict(cls, record: dict[str, Any]) -> "Difference":
         """The difference that ``to_dict`` wrote."""
-        return cls(record["first"], record["second"], record["target"], MeanChange.from_dict(record))
+        return cls(**vars(MeanChange.from_dict(record)), first=record["first"], second=record["second"])
+
+
+def _mirror(interval: Interval) -> Interval:
+    return replace(interval, low=-interval.high, high=-interval.low)
 
 
 @dataclass(frozen=True, eq=False)
@@ -470,6 +417,11 @@ class Comparison:
         """What is suspicious about the models or the numbers, each once."""
         return list(dict.fromkeys(text for m in self.measurements.values() for text in m.warnings))
 
+    @property
+    def notes(self) -> list[str]:
+        """What is worth knowing and nothing to worry about, each once."""
+        return list(dict.fromkeys(text for m in self.measurements.values() for text in m.notes))
+
     def difference(self, first: str, second: str) -> Difference:
         """Sensitivity of ``first`` minus sensitivity of ``second``, on the same inputs and noise."""
         self[first], self[second]
@@ -492,7 +444,8 @@ class Comparison:
             for d in self.differences
         ]
         lines += [f"  {line}" for line in (*s.lines(), f"each model: {effort(measured[0])}")]
-        return "\n".join(lines + [f"  warning: {text}" for m in measured for text in m.warnings])
+        lines += [f"  warning: {text}" for text in self.warnings]
+        return "\n".join(lines + [f"  note: {text}" for text in self.notes])
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, as plain numbers and text for JSON."""
@@ -512,7 +465,3 @@ class Comparison:
     def save(self, path: str | Path) -> None:
         """Write to a JSON file, whole or not at all; ``jostle.load`` reads it."""
         write_text(path, json.dumps(self.to_dict(), indent=1, allow_nan=False) + "\n")
-
-
-def _mirror(interval: Interval) -> Interval:
-    return Interval(-interval.high, -interval.low, interval.level, interval.target, interval.method)

@@ -24,7 +24,7 @@ import numpy as np
 from jostle.base import checks, specs
 from jostle.base import progress as progress_bar
 from jostle.base.errors import FailureError, UsageError
-from jostle.base.estimate import TARGETS, Interval
+from jostle.base.estimate import OTHER, TARGETS, Interval
 from jostle.base.files import write_text
 from jostle.base.registry import unknown_name
 from jostle.estimates.measure import Interrupted, JostleWarning, make_comparison, make_run
@@ -230,9 +230,13 @@ class Sweep:
 
     @property
     def warnings(self) -> list[str]:
-        """What is suspicious about models or numbers, each once."""
-        texts = (text for name in self.names for measured in self[name].values() for text in measured.warnings)
-        return list(dict.fromkeys(texts))
+        """What is suspicious about the models or the numbers, each once."""
+        return list(dict.fromkeys(text for comparison in self.at.values() for text in comparison.warnings))
+
+    @property
+    def notes(self) -> list[str]:
+        """What is worth knowing and nothing to worry about, each once."""
+        return list(dict.fromkeys(text for comparison in self.at.values() for text in comparison.notes))
 
     @property
     def _any(self) -> Comparison:
@@ -320,7 +324,8 @@ def _lines(sweep: Sweep) -> list[str]:
     if sweep.missing:
         left_out = listed([f"{strength:g}" for strength in sweep.missing])
         lines.append(f"  interrupted before {sweep.parameter} {left_out} was measured")
-    return lines + [f"  warning: {text}" for text in sweep.warnings]
+    lines += [f"  warning: {text}" for text in sweep.warnings]
+    return lines + [f"  note: {text}" for text in sweep.notes]
 
 
 def _table(sweep: Sweep) -> list[str]:
@@ -507,10 +512,10 @@ def _unmoved(
 
     def exact(level: float) -> MeanChange:
         method = "exact: nothing is moved"
-        dataset = Interval(0.0, 0.0, level, "dataset", method)
-        population = Interval(0.0, 0.0, level, "population", method)
+        interval = Interval(0.0, 0.0, level, request.target, method)
+        other = replace(interval, target=OTHER[request.target])
         profile = Profile(zeros, zeros, zeros, counts, inputs.positions, request.target, "exact", inputs.special_share)
-        return MeanChange(0.0, dataset, population, np.zeros(len(inputs)), profile, int(counts.sum()))
+        return MeanChange(0.0, interval, other, np.zeros(len(inputs)), profile, int(counts.sum()))
 
     pairs = {pair: exact(shared) for pair in itertools.combinations(range(count), 2)}
     return [exact(request.level) for _ in range(count)], pairs

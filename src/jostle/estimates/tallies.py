@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from jostle.base.estimate import Interval, Target
+from jostle.base.estimate import OTHER, Interval, Target
 from jostle.estimates.request import Request
-from jostle.estimates.result import UNKNOWN, Floats, MeanChange, Profile
+from jostle.estimates.result import Floats, MeanChange, Profile
 from jostle.intervals import anytime, fixed, sequential
 from jostle.sampling import Grid, Trials, Until
 from jostle.tokens import Inputs
@@ -161,9 +161,9 @@ class GridTally:
         seen = self.per_input[np.isfinite(self.per_input)]
         value = self._mean(seen)
         population = Interval(*self._clustered(seen), self.level, "population", self._clustered_method)
-        return MeanChange(
-            value, self._dataset(value, seen, population), population, self.per_input, self._profile(), self.trials
-        )
+        dataset = self._dataset(value, seen, population)
+        interval, other = (dataset, population) if self.request.target == "dataset" else (population, dataset)
+        return MeanChange(value, interval, other, self.per_input, self._profile(), self.trials)
 
     @property
     def _clustered_method(self) -> str:
@@ -388,7 +388,8 @@ class UntilTally:
             return self.candidate()
         if self.request.average == "micro" and target == "population":
             ends = self.support.bounds if self.support.is_discrete else (-np.inf, np.inf)
-            return Interval(*ends, self.level, target, f"{UNKNOWN}: micro-averages of a population need Grid")
+            method = "unknown: micro-averages of a population need Grid"
+            return Interval(*ends, self.level, target, method, is_known=False)
         moments = self._all if target == "dataset" else self._first
         cap = np.inf if target == "dataset" else float(len(self.inputs))
         level = sequential.sequence_level(self.level) if self._peeks and target == self.target else self.level
@@ -403,8 +404,8 @@ class UntilTally:
         """The estimate from all draws so far."""
         with np.errstate(invalid="ignore"):
             per_input = self._sums / self._visits
-        dataset, population = self.interval("dataset"), self.interval("population")
-        return MeanChange(self.value, dataset, population, per_input, self._profile(), self._all.size)
+        interval, other = self.interval(self.target), self.interval(OTHER[self.target])
+        return MeanChange(self.value, interval, other, per_input, self._profile(), self._all.size)
 
     def _ends(self, moments: Moments, share: float, level: float, cap: float = np.inf) -> tuple[float, float]:
         """Ends of the confidence sequence from ``moments``, which receive this share of all draws, at most ``cap``."""

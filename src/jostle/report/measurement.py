@@ -5,7 +5,6 @@ from typing import Any
 
 from jostle.base.estimate import TARGETS
 from jostle.estimates import Comparison, Difference, Measurement
-from jostle.estimates.result import is_known
 from jostle.figures import differences, svg
 from jostle.figures.style import quantity
 from jostle.report.page import Cell, Page, Section, Table, Value
@@ -101,7 +100,7 @@ def _numbers(
             Cell(f"{m.value:.4f}" if is_flip(m) else f"{m.value:.4g}", m.value),
             Cell(f"[{m.dataset.low:.4f}, {m.dataset.high:.4f}]", m.dataset.low),
             Cell(f"[{m.population.low:.4f}, {m.population.high:.4f}]", m.population.low)
-            if is_known(m.population)
+            if m.population.is_known
             else Cell(f"none with average={m.settings.average}", float("nan")),
             *(texts.get(m.name, "") for texts in columns.values()),
             m.trials,

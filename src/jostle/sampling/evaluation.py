@@ -79,7 +79,7 @@ class Evaluation:
         self.perturbation = perturbation
         self.nonfinite[:] = 0
         for function in self.functions:
-            function.passes, function.warnings = 0, []
+            function.passes, function.warnings, function.notes = 0, [], []
 
     def check(self) -> None:
         """Raise if the models cannot be asked as they will be; for text, see ``check_text``."""

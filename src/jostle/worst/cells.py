@@ -152,13 +152,14 @@ class GradientFunction(TokenFunction):
             for parameter in wanting:
                 parameter.requires_grad = True
 
-    def _outputs(self, answer: Any, batch: Batch) -> Tensor:
-        self._latest = super()._outputs(answer, batch)
+    def read_outputs(self, answer: Any, batch: Batch) -> Tensor:
+        """The outputs, still attached to what was put in."""
+        self._latest = super().read_outputs(answer, batch)
         return self._latest
 
     def with_graph(self, batch: Batch, edit: Edit | None = None) -> Tensor:
         """Outputs (batch, ...) on the CPU, still attached to what was put in; otherwise as the call."""
-        self(batch, edit)  # hands out detached outputs; what it read them from is kept by _outputs
+        self(batch, edit)  # hands out detached outputs; what it read them from is kept by read_outputs
         attached, self._latest = self._latest, None
         assert attached is not None
         return attached.cpu()

@@ -306,4 +306,4 @@ def _joined(found: Sequence[Record], name: str) -> Measurement:
     totals = sum(np.nan_to_num(profile.values) * profile.counts for profile in profiles)
     with np.errstate(invalid="ignore", divide="ignore"):
         profile = replace(profiles[0], values=np.asarray(totals / counts), counts=np.asarray(counts))
-    return replace(measurements[0], estimate=replace(measurements[0].estimate, profile=profile))
+    return replace(measurements[0], profile=profile)

@@ -9,6 +9,8 @@ from jostle.estimates.result import Settings
 from jostle_papers.own.demo.findings import findings
 
 SETTINGS = Settings("patches:7", "gaussian-noise:std=1", "flip", "until", "dataset", 0.95, 0, 100, 16)
+RUN = {"settings": SETTINGS, "passes": 1000, "stopped": "precision", "nonfinite": 0, "warnings": [], "seconds": 0.0}
+RUN["provenance"] = {}
 NOTHING = np.array([])
 PROFILE = Profile(NOTHING, NOTHING, NOTHING, NOTHING.astype(np.int64), (0,), "dataset", "made up")
 
@@ -20,13 +22,11 @@ def estimate(value, reach):
 
 def comparison(reach=0.01, **values):
     """Networks with these sensitivities; every difference is known to ``reach``."""
-    measured = {
-        name: Measurement(name, SETTINGS, estimate(value, reach), 1000, "precision", 0, [], 0.0, {})
-        for name, value in values.items()
-    }
+    measured = {name: Measurement(**vars(estimate(value, reach)), name=name, **RUN) for name, value in values.items()}
     names = list(values)
     pairs = [(a, b) for at, a in enumerate(names) for b in names[at + 1 :]]
-    return Comparison(measured, [Difference(a, b, "dataset", estimate(values[a] - values[b], reach)) for a, b in pairs])
+    differences = [Difference(**vars(estimate(values[a] - values[b], reach)), first=a, second=b) for a, b in pairs]
+    return Comparison(measured, differences)
 
 
 @pytest.mark.parametrize(
