@@ -17,8 +17,8 @@ from torch.nn import functional
 from benchmarks.records import record
 from jostle_papers.p2403_06925.grokking import DESIGNS, Addition, initial_network, split
 from jostle_papers.p2403_06925.grokking.gradients import loss_and_gradient
-from jostle_papers.p2403_06925.grokking.layout import Layout
 from jostle_papers.p2403_06925.grokking.passes import Pairs
+from jostle_papers.p2403_06925.grokking.plain import layout_of
 from jostle_papers.stacked.adamw import StackedAdamW
 
 TASK, SEEDS, ROUNDS = Addition(modulus=113), (42, 43, 44), 7
@@ -35,7 +35,7 @@ def seconds(work: Callable[[], object]) -> float:
 @pytest.mark.parametrize("name", DESIGNS.names())
 def test_several_networks_against_a_plain_loop(name: str) -> None:
     design = DESIGNS.get(name)
-    layout = Layout(TASK, design)
+    layout = layout_of(TASK, design)
     weights = layout.stack([initial_network(TASK, design, seed) for seed in SEEDS])
     trained = torch.stack([split(TASK, design.train_fraction, seed)[0].sort().values for seed in SEEDS])
     pairs, gradient, mine = (

@@ -25,7 +25,7 @@ from jostle.studies.settings import Settings
 from jostle.studies.study import Cell, Context, Drawing, Study
 from jostle.studies.verdict import Expectation, beyond, holds_for_all, is_above, is_below
 from jostle_papers.p2402_09963 import hardness
-from jostle_papers.p2402_09963.hardness import CONVERGED, Design, Plan
+from jostle_papers.p2402_09963.hardness import CONVERGED, HardnessDesign, HardnessPlan
 from jostle_papers.p2402_09963.hardness.observation import moved_tables, step_length
 from jostle_papers.p2402_09963.regression import slope
 from jostle_papers.p2402_09963.runs import check_named, within
@@ -144,11 +144,11 @@ class GradedSensitivity(Study[Choices]):
     def measure(self, cell: Cell, settings: Choices, context: Context) -> Record:
         name, seed, n = cell.values["target"], cell.values["seed"], settings.n
         signs = table(name, n)
-        task = hardness.tabulated((signs.astype(np.float64) + 1) / 2, name=name)
-        fields = {field.name for field in dataclasses.fields(Plan)}
-        plan = Plan(**{field: value for field, value in vars(settings).items() if field in fields})
+        task = hardness.table_task((signs.astype(np.float64) + 1) / 2, name=name)
+        fields = {field.name for field in dataclasses.fields(HardnessPlan)}
+        plan = HardnessPlan(**{field: value for field, value in vars(settings).items() if field in fields})
         trained = hardness.train(
-            task, Design(dim=settings.dim), plan, seeds=[seed], folder=context.folder,
+            task, HardnessDesign(dim=settings.dim), plan, seeds=[seed], folder=context.folder,
             progress=within(context.report, 0.0, 0.7),
         )  # fmt: skip
         network = trained.networks[0]

@@ -16,9 +16,9 @@ from jostle.studies.records import Records
 from jostle.studies.study import Cell, Context, Drawing, Study
 from jostle.studies.verdict import Expectation, beyond, holds_for_all, is_above
 from jostle_papers.p2402_09963 import hardness, runs
-from jostle_papers.p2402_09963.hardness import CONVERGED, Design
-from jostle_papers.p2402_09963.hardness.observation import drawn
-from jostle_papers.p2402_09963.hardness.tasks import derived
+from jostle_papers.p2402_09963.hardness import CONVERGED, HardnessDesign
+from jostle_papers.p2402_09963.hardness.observation import draw_strings
+from jostle_papers.p2402_09963.hardness.tasks import derive_seed
 from jostle_papers.p2402_09963.regression import height, slope
 
 THEIRS = "transformer"  # the paper's network
@@ -111,15 +111,15 @@ class SharpnessOfArchitectures(Study[Choices]):
         own: dict[str, Any] = {"curriculum": ()}
         if network in READS_SHORTER:
             own = {"lr": settings.recurrent_lr}
-        own_seed = derived(f"runs of {network}", n, seed)  # the same for all functions, whose ratios are taken
-        task = hardness.known(target, n)
+        own_seed = derive_seed(f"runs of {network}", n, seed)  # the same for all functions, whose ratios are taken
+        task = hardness.named_task(target, n)
         trained = hardness.train(
-            task, Design(dim=settings.dim, architecture=network), settings.plan(**own), seeds=[own_seed],
+            task, HardnessDesign(dim=settings.dim, architecture=network), settings.plan(**own), seeds=[own_seed],
             folder=context.folder, progress=runs.within(context.report, 0.0, runs.TRAINED),
         )  # fmt: skip
         common: dict[str, Any] = {"directions": settings.directions, "seed": own_seed}
         found = hardness.observe(trained.networks[0], task, strings=settings.strings, **common)
-        strings, rho = drawn(n, settings.strings, own_seed), settings.share * found.norm
+        strings, rho = draw_strings(n, settings.strings, own_seed), settings.share * found.norm
         relative = average_direction_sharpness(
             trained.networks[0], strings, rho=rho, label_values=(0.0, 1.0), **common
         )  # fmt: skip

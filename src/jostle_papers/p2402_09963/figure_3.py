@@ -14,8 +14,8 @@ from jostle.studies.settings import Settings
 from jostle.studies.study import Cell, Context, Drawing, Study
 from jostle.studies.verdict import Expectation, beyond, holds_for_all, is_above, is_below
 from jostle_papers.p2402_09963 import hardness
-from jostle_papers.p2402_09963.hardness import Design, Plan
-from jostle_papers.p2402_09963.hardness.course import FITTED, Look, at, converged_at, drop, follow
+from jostle_papers.p2402_09963.hardness import HardnessDesign, HardnessPlan
+from jostle_papers.p2402_09963.hardness.course import FITTED, HardnessLook, at, converged_at, drop, follow
 from jostle_papers.trained import mean_and_range
 
 SENSITIVE = "parity"
@@ -28,7 +28,7 @@ DRAWN = {
 }  # field: what it is, and whether its axis is logarithmic
 _SHARE = 0.25  # of the runs that must be there for a mean to be drawn
 
-Run = list[Look]
+Run = list[HardnessLook]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,17 +112,17 @@ class Figure3(Study[Choices]):
         return [Cell.of(target=target, decay=decay, seed=seed) for seed in seeds for target, decay in settings.runs()]
 
     def measure(self, cell: Cell, settings: Choices, context: Context) -> Record:
-        task = hardness.known(cell.values["target"], settings.n)
-        plan = Plan(
+        task = hardness.named_task(cell.values["target"], settings.n)
+        plan = HardnessPlan(
             batch_size=settings.batch_size, lr=settings.lr, weight_decay=cell.values["decay"], steps=settings.steps,
             fit_loss=0.0,
         )  # fmt: skip
         looks = follow(
-            task, Design(dim=settings.dim), plan, seed=cell.values["seed"], every=settings.every,
+            task, HardnessDesign(dim=settings.dim), plan, seed=cell.values["seed"], every=settings.every,
             later=settings.later, directions=settings.directions, strings=settings.strings, folder=context.folder,
             progress=context.report,
         )  # fmt: skip
-        columns = {field.name: [asdict(look)[field.name] for look in looks] for field in fields(Look)}
+        columns = {field.name: [asdict(look)[field.name] for look in looks] for field in fields(HardnessLook)}
         return {"constant": task.scale() / 4, **columns}
 
     def figures(self, records: Records[Choices]) -> list[Drawing]:
@@ -136,7 +136,9 @@ class Figure3(Study[Choices]):
         return [*found, *(beyond(each) for each in _compared(records)), *_counted(records)]
 
 
-def counting(records: Records[Choices], target: str, decay: float) -> list[tuple[Run, tuple[Look, Look]]]:
+def counting(
+    records: Records[Choices], target: str, decay: float
+) -> list[tuple[Run, tuple[HardnessLook, HardnessLook]]]:
     """The looks of the runs that count, each with the two between which its loss drops."""
     found = []
     for run, constant in _runs(records, target, decay):
@@ -147,9 +149,12 @@ def counting(records: Records[Choices], target: str, decay: float) -> list[tuple
 
 
 def _runs(records: Records[Choices], target: str, decay: float) -> list[tuple[Run, float]]:
-    names = [field.name for field in fields(Look)]
+    names = [field.name for field in fields(HardnessLook)]
     return [
-        ([Look(*numbers) for numbers in zip(*(record[name] for name in names), strict=True)], record["constant"])
+        (
+            [HardnessLook(*numbers) for numbers in zip(*(record[name] for name in names), strict=True)],
+            record["constant"],
+        )
         for _, record in records.where(target=target, decay=decay)
     ]
 
@@ -160,7 +165,10 @@ def _course(records: Records[Choices], target: str, decay: float) -> list[Expect
     held = counting(records, target, decay)
     where = f"{target}, weight decay {decay:g}"
 
-    def change(field: str, of: Callable[[Run, tuple[Look, Look]], tuple[Look | None, Look | None]]) -> list[float]:
+    def change(
+        field: str,
+        of: Callable[[Run, tuple[HardnessLook, HardnessLook]], tuple[HardnessLook | None, HardnessLook | None]],
+    ) -> list[float]:
         pairs = [of(run, between) for run, between in held]
         return [getattr(last, field) - getattr(first, field) for first, last in pairs if first and last]
 
@@ -213,7 +221,7 @@ def _compared(records: Records[Choices]) -> list[Expectation]:
     return [*asked, holds_for_all(statement, elsewhere, len(held))]
 
 
-def _is_steepest(run: Run, between: tuple[Look, Look]) -> bool:
+def _is_steepest(run: Run, between: tuple[HardnessLook, HardnessLook]) -> bool:
     """Whether the fastest rise of sharpness from one look to the next is within the drop."""
     pairs = list(itertools.pairwise(run))
     first, last = max(pairs, key=lambda pair: (pair[1].sharpness - pair[0].sharpness) / (pair[1].step - pair[0].step))

@@ -17,7 +17,7 @@ from jostle.studies.settings import Settings
 from jostle.studies.study import Cell, Context, Drawing, Study
 from jostle.studies.verdict import Expectation, beyond, holds_for_all, is_above, is_less
 from jostle_papers.p2402_09963 import hardness, runs
-from jostle_papers.p2402_09963.hardness import CONVERGED, Design, Plan
+from jostle_papers.p2402_09963.hardness import CONVERGED, HardnessDesign, HardnessPlan
 from jostle_papers.p2402_09963.hardness.observation import answers
 from jostle_papers.trained import mean_and_range
 
@@ -95,18 +95,18 @@ class Figure4(Study[Choices]):
         seed, size = cell.values["seed"], cell.values["size"]
         table = (functions.random(settings.n, seed=seed).table().astype(np.float64) + 1) / 2
         tasks = [
-            hardness.tabulated(table, train_size=size, seed=100 * seed + network)
+            hardness.table_task(table, train_size=size, seed=100 * seed + network)
             for network in range(settings.networks)
         ]
-        plan = Plan(**_shared(settings), batch_size=settings.batch_size)
+        plan = HardnessPlan(**_shared(settings), batch_size=settings.batch_size)
         trained = hardness.train(
-            tasks, Design(dim=settings.dim), plan, seeds=[100 * seed + place for place in range(len(tasks))],
+            tasks, HardnessDesign(dim=settings.dim), plan, seeds=[100 * seed + place for place in range(len(tasks))],
             folder=context.folder / "part", progress=runs.within(context.report, 0.0, 0.3),
         )  # fmt: skip
         learnt = [answers(network, settings.n) for network in trained.networks]
         tables = {
             "learned": [(signs.astype(np.float64) + 1) / 2 for signs in learnt],
-            "completed": [hardness.completed(task, 100 * seed + place) for place, task in enumerate(tasks)],
+            "completed": [hardness.complete_table(task, 100 * seed + place) for place, task in enumerate(tasks)],
         }
         return {
             "true": _total(table),
@@ -189,11 +189,11 @@ def _refitted(
 ) -> dict[str, list[Record]]:
     """Networks trained from scratch on all strings of each table, all at once."""
     kinds = [kind for kind, found in tables.items() for _ in found for _ in range(settings.refits)]
-    tasks = [hardness.tabulated(table) for found in tables.values() for table in found for _ in range(settings.refits)]
-    plan = Plan(**_shared(settings), batch_size=settings.refit_batch)
+    tasks = [hardness.table_task(table) for found in tables.values() for table in found for _ in range(settings.refits)]
+    plan = HardnessPlan(**_shared(settings), batch_size=settings.refit_batch)
     seeds = [1000 + seed + place for place in range(len(tasks))]
     trained = hardness.train(
-        tasks, Design(dim=settings.dim), plan, seeds=seeds,
+        tasks, HardnessDesign(dim=settings.dim), plan, seeds=seeds,
         folder=context.folder / "refits", progress=runs.within(context.report, 0.3, 0.95),
     )  # fmt: skip
     refits: dict[str, list[Record]] = {kind: [] for kind in tables}

@@ -13,7 +13,7 @@ from jostle.studies.settings import Settings
 from jostle.studies.study import Cell, Context, Drawing, Study
 from jostle.studies.verdict import Expectation, beyond, holds_for_all, is_above, is_below, within
 from jostle_papers.p2402_09963 import runs
-from jostle_papers.p2402_09963.hardness import Design, Plan
+from jostle_papers.p2402_09963.hardness import HardnessDesign, HardnessPlan
 from jostle_papers.p2402_09963.hardness.lengths import Network, Span, accuracy, train_encoder, train_writer
 
 SCRATCHPAD, SENSITIVE = "scratchpad", "parity"
@@ -199,14 +199,14 @@ def _trained(kind: str, seed: int, settings: Choices, context: Context) -> tuple
             settings.span, plan, dim=settings.pad_dim, seed=seed, folder=context.folder, progress=progress
         )
     plan = _plan(settings, settings.batch_size, settings.lr, settings.steps, settings.settle)
-    design = Design(dim=settings.dim)
+    design = HardnessDesign(dim=settings.dim)
     return train_encoder(
         kind, settings.span, design, plan, groups=settings.groups, seed=seed, folder=context.folder, progress=progress
     )
 
 
-def _plan(settings: Choices, batch_size: int, lr: float, steps: int, settle: int) -> Plan:
-    return Plan(
+def _plan(settings: Choices, batch_size: int, lr: float, steps: int, settle: int) -> HardnessPlan:
+    return HardnessPlan(
         batch_size=batch_size, lr=lr, weight_decay=settings.weight_decay, steps=steps, fit_loss=settings.fit_loss,
         settle=settle,
     )  # fmt: skip

@@ -16,8 +16,8 @@ from jostle.studies.settings import Settings
 from jostle.studies.study import Context
 from jostle.studies.verdict import Expectation, beyond, holds_for_all
 from jostle_papers.p2402_09963 import hardness
-from jostle_papers.p2402_09963.hardness import CONVERGED, Design, Plan
-from jostle_papers.p2402_09963.hardness.tasks import derived
+from jostle_papers.p2402_09963.hardness import CONVERGED, HardnessDesign, HardnessPlan
+from jostle_papers.p2402_09963.hardness.tasks import derive_seed
 from jostle_papers.trained import mean_and_range
 
 TRAINED = 0.85  # share of a cell's time
@@ -61,10 +61,10 @@ class Training(Settings):
     directions: int = 100
     strings: int = 256
 
-    def plan(self, **changed: Any) -> Plan:
+    def plan(self, **changed: Any) -> HardnessPlan:
         """The training, with some of it changed."""
-        fields = {field.name for field in dataclasses.fields(Plan)}
-        return Plan(**{name: value for name, value in vars(self).items() if name in fields} | changed)
+        fields = {field.name for field in dataclasses.fields(HardnessPlan)}
+        return HardnessPlan(**{name: value for name, value in vars(self).items() if name in fields} | changed)
 
 
 AnyTraining = TypeVar("AnyTraining", bound=Training)
@@ -82,10 +82,10 @@ def run(target: str, n: int, seed: int, settings: Training, context: Context, **
     First weights, strings and directions are those of no other function, length or seed: runs are independent, as
     lines through them take them to be.
     """
-    task, own = hardness.known(target, n), derived(f"a run on {target}", n, seed)
+    task, own = hardness.named_task(target, n), derive_seed(f"a run on {target}", n, seed)
     trained = hardness.train(
         task,
-        Design(dim=settings.dim),
+        HardnessDesign(dim=settings.dim),
         settings.plan(**changed),
         seeds=[own],
         folder=context.folder,

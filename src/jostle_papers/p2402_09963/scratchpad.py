@@ -11,9 +11,9 @@ from jostle.studies.settings import Settings
 from jostle.studies.study import Cell, Context, Drawing, Study
 from jostle.studies.verdict import Expectation, beyond, holds_for_all, is_above
 from jostle_papers.p2402_09963 import hardness, runs
-from jostle_papers.p2402_09963.hardness import Design, Plan
+from jostle_papers.p2402_09963.hardness import HardnessDesign, HardnessPlan
 from jostle_papers.p2402_09963.hardness.scratchpad import ACCURATE, observe_scratchpad, train_scratchpad
-from jostle_papers.p2402_09963.hardness.tasks import derived
+from jostle_papers.p2402_09963.hardness.tasks import derive_seed
 from jostle_papers.p2402_09963.regression import slope, times
 
 WITH, WITHOUT = "scratchpad", "no-scratchpad"
@@ -177,8 +177,8 @@ def _further(records: Records[Choices], steep: Measured) -> list[Expectation]:
 
 
 def _with(n: int, seed: int, settings: Choices, context: Context) -> Record:
-    own = derived(f"a run {WITH}", n, seed)  # of no other run
-    plan = Plan(
+    own = derive_seed(f"a run {WITH}", n, seed)  # of no other run
+    plan = HardnessPlan(
         batch_size=settings.batch_size, lr=settings.lr, weight_decay=settings.weight_decay, steps=settings.steps,
         fit_loss=settings.fit_loss, settle=settings.settle,
     )  # fmt: skip
@@ -194,14 +194,14 @@ def _with(n: int, seed: int, settings: Choices, context: Context) -> Record:
 
 
 def _without(n: int, seed: int, settings: Choices, context: Context) -> Record:
-    own = derived(f"a run {WITHOUT}", n, seed)  # of no other run
-    plan = Plan(
+    own = derive_seed(f"a run {WITHOUT}", n, seed)  # of no other run
+    plan = HardnessPlan(
         batch_size=settings.plain_batch_size, lr=settings.plain_lr, weight_decay=settings.weight_decay,
         steps=settings.plain_steps, fit_loss=settings.fit_loss, settle=settings.plain_settle,
     )  # fmt: skip
-    task, progress = hardness.known("parity", n), runs.within(context.report, 0.0, runs.TRAINED)
+    task, progress = hardness.named_task("parity", n), runs.within(context.report, 0.0, runs.TRAINED)
     trained = hardness.train(
-        task, Design(dim=settings.dim), plan, seeds=[own], folder=context.folder, progress=progress
+        task, HardnessDesign(dim=settings.dim), plan, seeds=[own], folder=context.folder, progress=progress
     )
     found = hardness.observe(
         trained.networks[0], task, directions=settings.directions, strings=settings.strings,

@@ -20,9 +20,9 @@ from jostle.studies.study import Cell, Context, Drawing, Study
 from jostle.studies.verdict import Expectation, beyond, holds_for_all, is_above, is_less, within
 from jostle_papers.p2403_06925 import parity
 from jostle_papers.p2403_06925.parity import (
-    Course,
-    Design,
-    Plan,
+    ParityCourse,
+    ParityDesign,
+    ParityPlan,
     SparseParity,
     before_learning,
     learnt,
@@ -38,7 +38,7 @@ SEEDS = (123, 42, 0)  # the paper's, of its first setting; 42 is that of the oth
 _MARGIN = 0.1  # of p / d: what the figure is read to
 _TENTH = 0.1  # share of the way from 50 % to 100 % below which accuracy is still about 50 %
 
-Networks = dict[tuple[str, int], Course]  # by design and seed
+Networks = dict[tuple[str, int], ParityCourse]  # by design and seed
 
 
 def task_of(name: str) -> SparseParity:
@@ -64,7 +64,7 @@ class Choices(Settings):
         changes: fields of all designs to replace.
         epochs: most that are trained.
         steps: most steps of some designs, where that is less.
-        every, further, tests, points: of ``jostle_papers.p2403_06925.parity.Plan``.
+        every, further, tests, points: of ``jostle_papers.p2403_06925.parity.ParityPlan``.
     """
 
     tasks: dict[str, tuple[str, ...]] = field(default_factory=dict)
@@ -85,14 +85,14 @@ class Choices(Settings):
             for design in designs:
                 self.design(design)
 
-    def design(self, name: str) -> Design:
+    def design(self, name: str) -> ParityDesign:
         """The design of that name, with what is replaced."""
         return dataclasses.replace(parity.DESIGNS.get(name), **self.changes)
 
-    def plan(self, name: str) -> Plan:
+    def plan(self, name: str) -> ParityPlan:
         """How long a design is trained, and when it is looked at."""
         most = min(self.epochs * self.design(name).steps, self.steps.get(name, 10**9))
-        return Plan(steps=most, every=self.every, further=self.further, tests=self.tests, points=self.points)
+        return ParityPlan(steps=most, every=self.every, further=self.further, tests=self.tests, points=self.points)
 
 
 @register
@@ -199,7 +199,7 @@ class Figure26(Study[Choices]):
 
 def _courses(part: Records[Choices], designs: Iterable[str]) -> Networks:
     return {
-        (cell.values["design"], cell.values["seed"]): Course.from_dict(record)
+        (cell.values["design"], cell.values["seed"]): ParityCourse.from_dict(record)
         for cell, record in part
         if cell.values["design"] in designs
     }
@@ -219,7 +219,7 @@ def _converges(networks: Networks, task: SparseParity, where: str) -> Expectatio
     return within(statement, _pooled(_that_learnt(networks).values()), task.sensitivity, _MARGIN * task.sensitivity)
 
 
-def _pooled(courses: Iterable[Course]) -> Measured:
+def _pooled(courses: Iterable[ParityCourse]) -> Measured:
     """The mean sensitivity of some networks at the end, each on as many points of its own: Gaffke's interval.
 
     Not over seeds: networks that have learnt everything have the same sensitivity to the last digit.
@@ -281,7 +281,7 @@ def _course(records: Records[Choices], task: str, design: str) -> Drawing:
     """Accuracy and sensitivity over steps, of the first seed; the others' onsets in the caption."""
     part = records.where(task=task, design=design)
     goal = part.column("goal")[0]
-    seen = Course.from_dict(part[part.cells[0].key]).trajectory
+    seen = ParityCourse.from_dict(part[part.cells[0].key]).trajectory
     steps = [float(step) for step in seen.epochs[1:]]
     series = [
         Series("train accuracy", steps, seen.curve("train_accuracy")[1:]),
@@ -289,7 +289,7 @@ def _course(records: Records[Choices], task: str, design: str) -> Drawing:
         Series("sensitivity / (p / d)", steps, [value / goal for value in seen.curve("sensitivity")[1:]]),
         Series("sensitivity to the product's bits", steps, seen.curve("relevant_sensitivity")[1:]),
     ]
-    courses = [Course.from_dict(record).trajectory for _, record in part]
+    courses = [ParityCourse.from_dict(record).trajectory for _, record in part]
     learnt_at = [
         f"{'not reached' if step is None else f'at step {step:,}'} (seed {course.seed})"
         for course, step in zip(courses, part.column("learnt"), strict=True)

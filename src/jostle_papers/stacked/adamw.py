@@ -13,10 +13,11 @@ BETAS, EPS = (0.9, 0.999), 1e-8
 class StackedAdamW:
     """Loshchilov and Hutter (1711.05101), each operation in the order of ``torch.optim.AdamW``.
 
-    Everything is done number by number, so networks that share the tensor do not know of each other.
+    All operations are elementwise, so networks that share the tensor do not influence each other. Without weight decay
+    it gives the bits of ``torch.optim.Adam``.
 
     Arguments:
-        mean, square: moving averages of the gradient and of its square, like the weights.
+        mean, square: moving averages of the gradient and of its square, shaped like the weights.
         steps: done so far.
     """
 
@@ -26,7 +27,7 @@ class StackedAdamW:
 
     @classmethod
     def start(cls, weights: Tensor) -> "StackedAdamW":
-        """Before the first step."""
+        """The optimiser before its first step."""
         return cls(torch.zeros_like(weights), torch.zeros_like(weights))
 
     @torch.no_grad()
@@ -43,8 +44,8 @@ class StackedAdamW:
 
         Arguments:
             weights, gradient: (networks, columns).
-            lr: one learning rate, or one for each network, (networks, 1); a network whose lr is 0 stays as it is.
-            weight_decay, betas, eps: of all networks.
+            lr: one learning rate, or one for each network, (networks, 1). A network with lr 0 stays as it is.
+            weight_decay, betas, eps: the same for all networks.
         """
         self.steps += 1
         first, second = betas

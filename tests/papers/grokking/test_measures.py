@@ -185,7 +185,7 @@ def test_follow_against_the_plain_networks(name):
     task, pairs, answers = run.task, run.task.pairs(), run.task.answers()
     for index, trajectory in enumerate(follow(run, std=STD)):
         assert trajectory.epochs == run.epochs
-        trained = set(run.trained_rows()[index].tolist())
+        trained = set(run.training_rows()[index].tolist())
         subsets = {"train": sorted(trained), "test": sorted(set(range(25)) - trained)}
         subsets["unmirrored"] = [r for r in subsets["test"] if int(pairs[r, 1] * 5 + pairs[r, 0]) not in trained]
         for point, epoch in enumerate(run.epochs):

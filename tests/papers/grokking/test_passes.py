@@ -8,8 +8,8 @@ from torch.nn import functional
 
 from jostle_papers.p2403_06925.grokking import RELEASED, Addition, Division, Permutations, initial_network, split
 from jostle_papers.p2403_06925.grokking.gradients import loss_and_gradient
-from jostle_papers.p2403_06925.grokking.layout import Layout
 from jostle_papers.p2403_06925.grokking.passes import Pairs, cross_entropy_, logits_of, shares_of
+from jostle_papers.p2403_06925.grokking.plain import layout_of
 from jostle_papers.stacked.adamw import StackedAdamW
 from tests.papers.grokking import toys
 
@@ -114,7 +114,7 @@ def test_adamw_is_that_of_torch():
 def test_the_first_losses_are_those_stored_with_the_released_code():
     """Its notebook keeps the running means of the losses of seed 42, to six digits: 4.739575 in epoch 1."""
     task = Addition()
-    layout = Layout(task, RELEASED)
+    layout = layout_of(task, RELEASED)
     rows = layout.stack([initial_network(task, RELEASED, 42)])
     pairs = Pairs.of(task, split(task, 0.3, 42)[0][None], RELEASED.heads)
     gradient, optimizer, losses = torch.zeros_like(rows), StackedAdamW.start(rows), []

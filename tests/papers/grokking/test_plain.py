@@ -5,8 +5,8 @@ import torch
 from torch import nn
 
 from jostle.base.errors import UsageError
-from jostle_papers.p2403_06925.grokking import DESIGNS, NANDA, RELEASED, Addition, Design, initial_network
-from jostle_papers.p2403_06925.grokking.designs import chosen
+from jostle_papers.p2403_06925.grokking import DESIGNS, NANDA, RELEASED, Addition, GrokkingDesign, initial_network
+from jostle_papers.p2403_06925.grokking.designs import as_design
 from tests.papers.grokking import toys
 
 PAIRS = toys.TASK.pairs()
@@ -55,7 +55,7 @@ def test_making_a_network_leaves_the_global_generator_alone():
 
 @pytest.mark.parametrize("name", DESIGNS.names())
 def test_logits_by_hand(name):
-    """One head at a time, one pair at a time, from the formula in the docstring of Design."""
+    """One head at a time, one pair at a time, from the formula in the docstring of GrokkingDesign."""
     design = toys.DESIGNS[name]
     [network] = toys.shaken(design, seeds=(3,))
     found = network(PAIRS)
@@ -82,13 +82,13 @@ def test_logits_by_hand(name):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Design(dim=10, heads=4), "dim=10 must be a multiple of heads=4"),
-        (lambda: Design(initial="torhc"), "unknown initial 'torhc'; did you mean torch"),
-        (lambda: Design(weight_decay=2000), "weight_decay=2000 at lr=0.001 must shrink"),
-        (lambda: Design(betas=(0.9, 1.0)), "betas=.* must be two numbers from 0 to below 1"),
-        (lambda: Design(hidden=0), "hidden=.* must be a whole number"),
-        (lambda: chosen("nandda"), "unknown design 'nandda'; did you mean nanda"),
-        (lambda: chosen(3), "design=3 must be a Design or one of mlp, nanda, released"),
+        (lambda: GrokkingDesign(dim=10, heads=4), "dim=10 must be a multiple of heads=4"),
+        (lambda: GrokkingDesign(initial="torhc"), "unknown initial 'torhc'; did you mean torch"),
+        (lambda: GrokkingDesign(weight_decay=2000), "weight_decay=2000 at lr=0.001 must shrink"),
+        (lambda: GrokkingDesign(betas=(0.9, 1.0)), "betas=.* must be two numbers from 0 to below 1"),
+        (lambda: GrokkingDesign(hidden=0), "hidden=.* must be a whole number"),
+        (lambda: as_design("nandda"), "unknown design 'nandda'; did you mean nanda"),
+        (lambda: as_design(3), "design=3 must be a GrokkingDesign or one of mlp, nanda, released"),
     ],
 )
 def test_wrong_use_is_one_clear_line(make, message):

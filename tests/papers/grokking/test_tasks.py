@@ -7,7 +7,7 @@ import torch
 
 from jostle.base import specs
 from jostle.base.errors import UsageError
-from jostle_papers.p2403_06925.grokking import TASKS, Addition, Division, Permutations, Subtraction, Task, split
+from jostle_papers.p2403_06925.grokking import TASKS, Addition, Division, GrokkingTask, Permutations, Subtraction, split
 
 SMALL = [Addition(7), Subtraction(7), Division(7), Permutations(3)]
 
@@ -19,7 +19,7 @@ def test_contract(task):
     assert pairs.tolist() == sorted(pairs.tolist())  # the second number runs faster
     assert 0 <= int(answers.min()) <= int(answers.max()) == task.numbers - 1
     assert int(pairs.max()) < task.numbers
-    assert specs.build(TASKS, task.describe(), "task", Task) == task
+    assert specs.build(TASKS, task.describe(), "task", GrokkingTask) == task
     if task.cycle is not None:
         assert torch.bincount(answers).tolist() == [len(pairs) // task.cycle] * task.cycle
     lookup = {tuple(pair): answer for pair, answer in zip(pairs.tolist(), answers.tolist(), strict=True)}

@@ -7,8 +7,8 @@ from safetensors.torch import load_file, save_file
 from torch.nn import functional
 
 from jostle.base.errors import FailureError, UsageError
-from jostle_papers.p2403_06925.grokking import Addition, follow, initial_network, so_far, split, train
-from jostle_papers.p2403_06925.grokking.layout import Layout
+from jostle_papers.p2403_06925.grokking import Addition, follow, initial_network, load_run, split, train
+from jostle_papers.p2403_06925.grokking.plain import layout_of
 from jostle_papers.p2403_06925.grokking.training import kept_epochs
 from jostle_papers.stacked.adamw import StackedAdamW
 from tests.papers.grokking import toys
@@ -94,7 +94,7 @@ def test_a_finished_run_is_not_trained_again_and_can_go_on(tmp_path, monkeypatch
 def test_epoch_0_is_before_training_and_the_last_is_there(tmp_path):
     run = trained(tmp_path, epochs=7)
     assert run.epochs == (0, 1, 2, 3, 6, 7)
-    first = Layout(run.task, run.design).stack([initial_network(run.task, run.design, s) for s in toys.SEEDS])
+    first = layout_of(run.task, run.design).stack([initial_network(run.task, run.design, s) for s in toys.SEEDS])
     assert torch.equal(run.weights(0), first.double())
     assert run.network(4).embedding.weight.dtype == torch.float64
     assert not torch.equal(run.weights(6), run.weights(7))
@@ -125,9 +125,9 @@ def test_divergence_is_one_clear_line():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"seeds": ()}, r"seeds=\[\] must be different whole numbers"),
+        ({"seeds": ()}, r"seeds=\(\) must be whole numbers from 0 to 2\^32 - 1, one for each network"),
         ({"seeds": (1, 1)}, r"seeds=\[1, 1\] must be different"),
-        ({"seeds": (-1,)}, r"seeds=\[-1\] must be different whole numbers from 0"),
+        ({"seeds": (-1,)}, r"seeds=\(-1,\) must be whole numbers from 0"),
         ({"epochs": 0}, "epochs=0 must be a whole number, at least 1"),
         ({"every": 0}, "every=.* must be a whole number"),
         ({"device": "cuda:77"}, "device='cuda:77' cannot be used"),
@@ -144,7 +144,7 @@ def test_a_folder_of_another_run_is_refused(tmp_path):
         trained(tmp_path, epochs=4, seeds=(9,))
     with pytest.raises(UsageError, match="is already at epoch 4; give at least that"):
         trained(tmp_path, epochs=2)
-    with pytest.raises(UsageError, match="there are no weights of epoch 77"):
+    with pytest.raises(UsageError, match="there are no weights of step 77"):
         trained(tmp_path, epochs=4).weights(77)
     with pytest.raises(UsageError, match="seed=77 is not one of 3, 4, 5"):
         trained(tmp_path, epochs=4).network(77)
@@ -155,7 +155,7 @@ def test_a_folder_of_another_run_is_refused(tmp_path):
     save_file({"weights": torch.zeros(1)}, state)
     with pytest.raises(UsageError, match="has format None"):
         trained(tmp_path, epochs=4)
-    save_file({"weights": torch.zeros(1)}, state, metadata={"format": "jostle-grokking-1", "training": "{}"})
+    save_file({"weights": torch.zeros(1)}, state, metadata={"format": "jostle-stacked-1", "training": "{}"})
     with pytest.raises(UsageError, match="is damaged"):
         trained(tmp_path, epochs=4)
 
@@ -185,7 +185,7 @@ def test_a_run_can_be_looked_at_while_it_goes_on(tmp_path, monkeypatch):
     def looking(self, *arguments):
         step(self, *arguments)
         if self.steps == 8:
-            seen.append(so_far(tmp_path / "watched"))
+            seen.append(load_run(tmp_path / "watched"))
 
     monkeypatch.setattr(StackedAdamW, "step", looking)
     trained(tmp_path / "watched")
@@ -194,9 +194,9 @@ def test_a_run_can_be_looked_at_while_it_goes_on(tmp_path, monkeypatch):
     assert (run.task, run.design, run.seeds) == (whole.task, whole.design, whole.seeds)
     for mine, theirs in zip(follow(run), follow(whole), strict=True):
         assert mine.curve("test_loss") == theirs.curve("test_loss")[:5]
-    assert so_far(tmp_path / "watched").epochs == whole.epochs
+    assert load_run(tmp_path / "watched").epochs == whole.epochs
 
 
 def test_a_folder_without_training_is_one_line(tmp_path):
     with pytest.raises(UsageError, match="there is no training in"):
-        so_far(tmp_path)
+        load_run(tmp_path)

@@ -5,8 +5,7 @@ import dataclasses
 import torch
 
 from jostle_papers.p2403_06925.grokking import MLP, NANDA, RELEASED, Addition
-from jostle_papers.p2403_06925.grokking.layout import Layout
-from jostle_papers.p2403_06925.grokking.plain import initial_network
+from jostle_papers.p2403_06925.grokking.plain import initial_network, layout_of
 from jostle_papers.p2403_06925.grokking.tables import tables
 
 SMALL = {"dim": 8, "heads": 2, "hidden": 12}
@@ -34,6 +33,6 @@ def shaken(design, task=TASK, seeds=SEEDS):
 
 def stacked(networks, design, task=TASK):
     """Layout, weights as rows, and tables of some networks."""
-    layout = Layout(task, design)
+    layout = layout_of(task, design)
     rows = layout.stack(networks, torch.float64)
     return layout, rows, tables(layout.views(rows), design)

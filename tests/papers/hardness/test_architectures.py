@@ -9,18 +9,18 @@ from jostle import landscape
 from jostle.base.errors import UsageError
 from jostle.boolean import cube
 from jostle.boolean.networks.mlp import BooleanMLP
-from jostle_papers.p2402_09963.hardness import Design, Plan, known, observe, train
+from jostle_papers.p2402_09963.hardness import HardnessDesign, HardnessPlan, named_task, observe, train
 from jostle_papers.p2402_09963.hardness.architectures import evaluation, names
-from jostle_papers.p2402_09963.hardness.layout import Layout
 from jostle_papers.p2402_09963.hardness.observation import moved_tables
 from jostle_papers.stacked.adamw import StackedAdamW
+from jostle_papers.stacked.layout import Layout
 
 ALL = ["lstm", "mlp", "mlp-with-norm", "state-space", "transformer", "transformer-without-norm"]
-SHORT = Plan(batch_size=64, lr=3e-3, steps=12, fit_loss=0.0)
+SHORT = HardnessPlan(batch_size=64, lr=3e-3, steps=12, fit_loss=0.0)
 
 
 def small(architecture):
-    return Design(dim=8, architecture=architecture)
+    return HardnessDesign(dim=8, architecture=architecture)
 
 
 def weights(network):
@@ -46,7 +46,7 @@ def test_names():
 @pytest.mark.parametrize("count", [1, 2])
 def test_stacked_outputs_and_gradients_are_those_of_the_module(architecture, count):
     design = small(architecture)
-    networks, layout = shaken(design, count, 5), Layout(design, 5)
+    networks, layout = shaken(design, count, 5), Layout(design.create(5, 0))
     strings = torch.stack([torch.from_numpy(cube.points(5)).roll(place, dims=0) for place in range(count)])
     rows = layout.stack(networks).requires_grad_()
     found = evaluation(architecture, design.create(5, 0), design.heads)(layout.views(rows), strings)
@@ -61,7 +61,7 @@ def test_stacked_outputs_and_gradients_are_those_of_the_module(architecture, cou
 
 @pytest.mark.parametrize("architecture", ALL)
 def test_it_trains_again_to_the_same_weights_and_not_knowing_of_others(architecture):
-    tasks = [known("first", 4), known("parity", 4)]
+    tasks = [named_task("first", 4), named_task("parity", 4)]
     found = train(tasks, small(architecture), SHORT, seeds=[0, 1])
     again = train(tasks, small(architecture), SHORT, seeds=[0, 1])
     alone = train(tasks[1], small(architecture), SHORT, seeds=[1])
@@ -73,7 +73,7 @@ def test_it_trains_again_to_the_same_weights_and_not_knowing_of_others(architect
 
 @pytest.mark.parametrize("architecture", ["lstm", "mlp-with-norm", "state-space", "transformer-without-norm"])
 def test_an_interrupted_training_goes_on_bit_for_bit(architecture, tmp_path, monkeypatch):
-    task, design = known("majority", 4), small(architecture)
+    task, design = named_task("majority", 4), small(architecture)
     whole = train(task, design, SHORT, seeds=[3])
 
     class Stop(BaseException):
@@ -97,8 +97,8 @@ def test_an_interrupted_training_goes_on_bit_for_bit(architecture, tmp_path, mon
 
 
 def test_a_step_of_an_lstm_is_that_of_torch():
-    task, design = known("parity", 5), small("lstm")
-    found = train(task, design, Plan(batch_size=16, lr=1e-3, steps=2, fit_loss=0.0), seeds=[4])
+    task, design = named_task("parity", 5), small("lstm")
+    found = train(task, design, HardnessPlan(batch_size=16, lr=1e-3, steps=2, fit_loss=0.0), seeds=[4])
     network = design.create(5, 4)
     optimizer = torch.optim.AdamW(network.parameters(), lr=1e-3, weight_decay=0.1)
     for step in range(2):
@@ -114,7 +114,7 @@ def test_a_step_of_an_lstm_is_that_of_torch():
 def test_a_recurrence_reads_shorter_strings(architecture, count):
     """As the same weights do in a network made for that length."""
     design = small(architecture)
-    networks, layout = shaken(design, count, 5), Layout(design, 5)
+    networks, layout = shaken(design, count, 5), Layout(design.create(5, 0))
     strings = torch.from_numpy(cube.points(3)).expand(count, -1, -1)
     outputs = evaluation(architecture, design.create(5, 0), design.heads)
     found = outputs(layout.views(layout.stack(networks)), strings)
@@ -125,8 +125,8 @@ def test_a_recurrence_reads_shorter_strings(architecture, count):
 
 
 def test_a_recurrence_has_a_curriculum():
-    plan = Plan(batch_size=32, lr=1e-2, steps=400, fit_loss=0.05, settle=5, curriculum=(2, 3))
-    found = train(known("first", 4), small("lstm"), plan, seeds=[0])
+    plan = HardnessPlan(batch_size=32, lr=1e-2, steps=400, fit_loss=0.05, settle=5, curriculum=(2, 3))
+    found = train(named_task("first", 4), small("lstm"), plan, seeds=[0])
     assert found.fitted[0] is not None
     assert found.steps == found.fitted[0] + 5
     assert tuple(found.networks[0](torch.ones(2, 4)).shape) == (2,)
@@ -134,10 +134,10 @@ def test_a_recurrence_has_a_curriculum():
 
 def test_easy_functions_are_learnt_by_all():
     """The network that counts as learnt is measured by ``observe`` as any other; without norms its blow-up is 1."""
-    plan = Plan(batch_size=32, lr=1e-2, steps=400, fit_loss=0.01, settle=40)
+    plan = HardnessPlan(batch_size=32, lr=1e-2, steps=400, fit_loss=0.01, settle=40)
     for architecture in ALL:
-        trained = train(known("first", 3), small(architecture), plan, seeds=[0])
-        found = observe(trained.networks[0], known("first", 3), directions=3)
+        trained = train(named_task("first", 3), small(architecture), plan, seeds=[0])
+        found = observe(trained.networks[0], named_task("first", 3), directions=3)
         assert found.has_converged, architecture
         assert found.total_sensitivity == 1
         assert (found.blowup == 1) == (architecture in ("lstm", "mlp", "transformer-without-norm")), architecture
@@ -158,7 +158,7 @@ def test_norms_are_the_only_difference():
 
 
 def test_sizes_are_comparable():
-    counts = {name: len(weights(Design(dim=32, architecture=name).create(10, 0))) for name in ALL}
+    counts = {name: len(weights(HardnessDesign(dim=32, architecture=name).create(10, 0))) for name in ALL}
     assert max(counts.values()) < 1.5 * min(counts.values())
 
 
@@ -198,10 +198,10 @@ def test_copies_of_a_linear_network_in_closed_form():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Design(architecture="lstn"), "did you mean lstm"),
-        (lambda: Design(architecture="transformer-without-norm", depth=1), "depth=1 must be at least 2"),
+        (lambda: HardnessDesign(architecture="lstn"), "did you mean lstm"),
+        (lambda: HardnessDesign(architecture="transformer-without-norm", depth=1), "depth=1 must be at least 2"),
         (
-            lambda: train(known("parity", 4), small("mlp"), Plan(curriculum=(2,)), seeds=[0]),
+            lambda: train(named_task("parity", 4), small("mlp"), HardnessPlan(curriculum=(2,)), seeds=[0]),
             "curriculum needs a network for every length, and mlp has one",
         ),
         (lambda: copies_of(directions=0), "directions=0 must be a whole number, at least 1"),
@@ -221,5 +221,5 @@ def test_wrong_use_is_one_clear_line(make, message):
 
 def test_a_transformer_is_described_as_before():
     """So that a state on disk from before there were others goes on."""
-    assert Design(dim=8).describe() == {"dim": 8, "depth": 2, "heads": 2}
+    assert HardnessDesign(dim=8).describe() == {"dim": 8, "depth": 2, "heads": 2}
     assert small("mlp").describe()["architecture"] == "mlp"

@@ -9,9 +9,9 @@ import torch
 
 from jostle.base.errors import UsageError
 from jostle.models.bit_encoder import BitEncoder
-from jostle_papers.p2402_09963.hardness import Design, Plan
+from jostle_papers.p2402_09963.hardness import HardnessDesign, HardnessPlan
 from jostle_papers.p2402_09963.hardness.architectures import names
-from jostle_papers.p2402_09963.hardness.designs import as_seed
+from jostle_papers.p2402_09963.hardness.designs import check_seed
 
 
 def slow_rate(plan, steps, fitted):
@@ -26,7 +26,7 @@ def slow_rate(plan, steps, fitted):
 
 @pytest.mark.parametrize("settle", [1, 4, 30])
 def test_rates_are_those_of_a_slow_twin(settle):
-    plan = Plan(lr=0.3, steps=12, settle=settle)
+    plan = HardnessPlan(lr=0.3, steps=12, settle=settle)
     for steps in range(15):
         fitted = torch.arange(-1, steps + 1)
         expected = [slow_rate(plan, steps, int(step)) for step in fitted]
@@ -38,13 +38,13 @@ def test_rates_are_those_of_a_slow_twin(settle):
 @pytest.mark.parametrize(
     ("choices", "message"),
     [
-        ({"weight_decay": "a"}, "weight_decay must be a finite number of at least 0, got 'a'"),
-        ({"weight_decay": -0.1}, "weight_decay must be a finite number of at least 0, got -0.1"),
-        ({"weight_decay": math.nan}, "weight_decay must be a finite number of at least 0, got nan"),
-        ({"weight_decay": math.inf}, "weight_decay must be a finite number of at least 0, got inf"),
-        ({"weight_decay": True}, "weight_decay must be a finite number of at least 0, got True"),
-        ({"fit_loss": None}, "fit_loss must be a finite number of at least 0, got None"),
-        ({"fit_loss": math.nan}, "fit_loss must be a finite number of at least 0, got nan"),
+        ({"weight_decay": "a"}, "weight_decay='a' must be a finite number, at least 0"),
+        ({"weight_decay": -0.1}, "weight_decay=-0.1 must be a finite number, at least 0"),
+        ({"weight_decay": math.nan}, "weight_decay=nan must be a finite number, at least 0"),
+        ({"weight_decay": math.inf}, "weight_decay=inf must be a finite number, at least 0"),
+        ({"weight_decay": True}, "weight_decay=True must be a finite number, at least 0"),
+        ({"fit_loss": None}, "fit_loss=None must be a finite number, at least 0"),
+        ({"fit_loss": math.nan}, "fit_loss=nan must be a finite number, at least 0"),
         ({"curriculum": 4}, "curriculum=4 must be growing lengths"),
         ({"curriculum": None}, "curriculum=None must be growing lengths"),
         ({"curriculum": ("a",)}, r"curriculum=\('a',\) must be growing lengths"),
@@ -57,12 +57,12 @@ def test_rates_are_those_of_a_slow_twin(settle):
 )
 def test_a_plan_says_what_it_cannot_use(choices, message):
     with pytest.raises(UsageError, match=message):
-        Plan(**choices)
+        HardnessPlan(**choices)
 
 
 @pytest.mark.parametrize("curriculum", [(), (4, 6), [4, 6], range(2, 5)])
 def test_a_plan_takes_lengths_in_any_row(curriculum):
-    described = Plan(curriculum=curriculum, weight_decay=0, fit_loss=0).describe()
+    described = HardnessPlan(curriculum=curriculum, weight_decay=0, fit_loss=0).describe()
     assert json.loads(json.dumps(described))["curriculum"] == list(curriculum)
 
 
@@ -77,7 +77,7 @@ def test_a_plan_takes_lengths_in_any_row(curriculum):
 )
 def test_a_design_says_what_it_cannot_use(choices, message):
     with pytest.raises(UsageError, match=message):
-        Design(**choices)
+        HardnessDesign(**choices)
 
 
 @pytest.mark.parametrize("architecture", ["transformer", "transformer-without-norm"])
@@ -86,7 +86,7 @@ def test_sizes_that_the_class_refuses_are_refused_in_its_words(architecture, siz
     with pytest.raises(UsageError) as theirs:
         BitEncoder(**sizes)
     with pytest.raises(UsageError) as ours:
-        Design(architecture=architecture, **sizes)
+        HardnessDesign(architecture=architecture, **sizes)
     assert str(ours.value) == str(theirs.value)
 
 
@@ -97,7 +97,7 @@ def test_a_design_that_is_taken_can_be_made(architecture):
     for dim in (1, 2, 3, 6):
         for heads in (1, 2, 3, 4):
             try:
-                design = Design(dim=dim, heads=heads, architecture=architecture)
+                design = HardnessDesign(dim=dim, heads=heads, architecture=architecture)
             except UsageError:
                 continue
             taken += 1
@@ -106,10 +106,10 @@ def test_a_design_that_is_taken_can_be_made(architecture):
 
 
 def test_a_seed_may_be_one_of_numpy():
-    assert as_seed(np.int64(3)) == as_seed(3) == 3
-    assert type(as_seed(np.uint8(3))) is int
-    assert as_seed(2**64 - 1) == 2**64 - 1
-    first, second = (Design(dim=4).create(3, seed).readout.weight for seed in (np.int64(3), 3))
+    assert check_seed(np.int64(3)) == check_seed(3) == 3
+    assert type(check_seed(np.uint8(3))) is int
+    assert check_seed(2**64 - 1) == 2**64 - 1
+    first, second = (HardnessDesign(dim=4).create(3, seed).readout.weight for seed in (np.int64(3), 3))
     assert torch.equal(first, second)
 
 
@@ -117,6 +117,6 @@ def test_a_seed_may_be_one_of_numpy():
 def test_other_seeds_are_one_clear_line(seed):
     before = torch.random.get_rng_state()
     with pytest.raises(UsageError, match=f"seed={seed!r} must be "):
-        Design(dim=4).create(3, seed)
+        HardnessDesign(dim=4).create(3, seed)
     assert torch.equal(torch.random.get_rng_state(), before)
     assert torch.get_default_dtype() == torch.float64

@@ -7,21 +7,22 @@ import torch
 
 from jostle.base.errors import UsageError
 from jostle.landscape import average_direction_sharpness
-from jostle_papers.p2402_09963.hardness import Design, Plan, known
-from jostle_papers.p2402_09963.hardness.course import LOOKS, Observer, follow
-from jostle_papers.p2402_09963.hardness.observation import drawn, step_length
-from jostle_papers.p2402_09963.hardness.storage import STATE
+from jostle_papers.p2402_09963.hardness import HardnessDesign, HardnessPlan, named_task
+from jostle_papers.p2402_09963.hardness.course import HardnessObserver, follow
+from jostle_papers.p2402_09963.hardness.observation import draw_strings, step_length
 from jostle_papers.p2402_09963.hardness.tasks import FACTOR
+from jostle_papers.stacked.looks import LOOKS
+from jostle_papers.stacked.state import STATE
 
-TASK, SMALL, PLAN = known("first", 3), Design(dim=8), Plan(batch_size=16, steps=4, fit_loss=0.0)
+TASK, SMALL, PLAN = named_task("first", 3), HardnessDesign(dim=8), HardnessPlan(batch_size=16, steps=4, fit_loss=0.0)
 
 
 @pytest.mark.parametrize(
     ("other", "message"),
     [
         ({"seed": 1}, "seed was 0, is 1"),
-        ({"task": known("parity", 3)}, "task was {'name': 'first'"),
-        ({"design": Design(dim=4)}, "dim was 8, is 4"),
+        ({"task": named_task("parity", 3)}, "task was {'name': 'first'"),
+        ({"design": HardnessDesign(dim=4)}, "dim was 8, is 4"),
         ({"plan": dataclasses.replace(PLAN, lr=0.1)}, "lr was 0.0003, is 0.1"),
         ({"plan": dataclasses.replace(PLAN, curriculum=(2,))}, r"curriculum was \[\], is \[2\]"),
     ],
@@ -41,10 +42,10 @@ def test_looks_of_another_run_are_refused(tmp_path, other, message):
 
 def test_one_factor_is_that_of_the_landscape():
     network = SMALL.create(3, 2)
-    bits, rho = drawn(3, 8, 0), step_length(network)
+    bits, rho = draw_strings(3, 8, 0), step_length(network)
     slow = average_direction_sharpness(network, bits, rho=rho, directions=4, label_values=(0, 1), seed=5)
     assert slow.factor == FACTOR
-    assert Observer(TASK, SMALL, 4, 8, 5).sharpness(network) == pytest.approx(slow.value, rel=1e-3)
+    assert HardnessObserver(TASK, SMALL, 4, 8, 5).sharpness(network) == pytest.approx(slow.value, rel=1e-3)
     assert TASK.scale() == FACTOR * float(torch.tensor([0.0, 1.0]).var(correction=0))
 
 
@@ -52,7 +53,7 @@ def test_one_factor_is_that_of_the_landscape():
     ("choices", "message"),
     [
         ({"seed": "a"}, "seed='a' must be a whole number"),
-        ({"seed": -1}, "seed=-1 must be a whole number, at least 0"),
+        ({"seed": -1}, "seed=-1 must be a whole number from 0 to"),
         ({"folder": 3}, "folder=3 must be the path of a folder"),
         ({"folder": 0}, "folder=0 must be the path of a folder"),
     ],

@@ -12,16 +12,26 @@ from jostle import landscape
 from jostle.base.errors import UsageError
 from jostle.boolean import analyse, cube
 from jostle.landscape import POSITIONS
-from jostle_papers.p2402_09963.hardness import CONVERGED, Design, Plan, known, observe, tabulated, train
+from jostle_papers.p2402_09963.hardness import (
+    CONVERGED,
+    HardnessDesign,
+    HardnessPlan,
+    named_task,
+    observe,
+    table_task,
+    train,
+)
 from jostle_papers.p2402_09963.hardness import observation as observing
-from jostle_papers.p2402_09963.hardness.observation import LARGEST, answers, drawn
+from jostle_papers.p2402_09963.hardness.observation import LARGEST, answers, draw_strings
 
 
 @pytest.fixture(scope="module")
 def fitted():
     """A converged network on the majority of four bits."""
-    task = known("majority", 4)
-    trained = train(task, Design(dim=16), Plan(batch_size=64, lr=3e-3, steps=1500, settle=100), seeds=[0])
+    task = named_task("majority", 4)
+    trained = train(
+        task, HardnessDesign(dim=16), HardnessPlan(batch_size=64, lr=3e-3, steps=1500, settle=100), seeds=[0]
+    )
     return trained.networks[0], task
 
 
@@ -64,12 +74,12 @@ def test_sphere_and_gaussian_agree_to_their_intervals(fitted):
 
 def test_sensitivity_beyond_enumeration_is_a_sample():
     """An untrained network of 13 bits: the sampled number within 4 standard errors of the exact one."""
-    network = Design(dim=8).create(LARGEST + 1, 3)
+    network = HardnessDesign(dim=8).create(LARGEST + 1, 3)
     with torch.no_grad():
         for block in network.blocks:
             block.attention.to_out.weight *= 20  # it would lean on the last bit alone
         network.readout.bias += 0.5 - network(torch.from_numpy(cube.points(13)).float()).median()
-    found = observe(network, known("first", 13), directions=2, strings=4, tests=64)
+    found = observe(network, named_task("first", 13), directions=2, strings=4, tests=64)
     signs = answers(network, 13)
     exact = analyse(signs)
     points = np.asarray(exact.sensitivity_profile) / 2**13
@@ -81,8 +91,8 @@ def test_sensitivity_beyond_enumeration_is_a_sample():
 
 def test_a_network_that_does_not_fit_is_flagged():
     table = np.random.default_rng(1).integers(2, size=16)
-    network = Design(dim=8).create(4, 0)
-    found = observe(network, tabulated(table), directions=2)
+    network = HardnessDesign(dim=8).create(4, 0)
+    found = observe(network, table_task(table), directions=2)
     assert not found.has_converged
     assert found.to_dict()["has_converged"] is False
     assert found.loss >= CONVERGED
@@ -92,7 +102,7 @@ def test_a_network_that_does_not_fit_is_flagged():
 def test_it_is_measured_without_dropout_and_left_in_its_mode(n):
     parts = [nn.Linear(n, 8), nn.LayerNorm(8), nn.ReLU(), nn.Dropout(0.5), nn.Linear(8, 1), nn.Flatten(0)]
     network = nn.Sequential(*parts).float()
-    still, task = copy.deepcopy(network).eval(), known("majority", n)
+    still, task = copy.deepcopy(network).eval(), named_task("majority", n)
     network.train()[1].eval()
     modes = [part.training for part in network.modules()]
     before = copy.deepcopy(network.state_dict())
@@ -101,29 +111,38 @@ def test_it_is_measured_without_dropout_and_left_in_its_mode(n):
     assert found.blowup > 1
     assert [part.training for part in network.modules()] == modes
     assert all(torch.equal(weight, before[name]) for name, weight in network.state_dict().items())
-    bits = drawn(n, 64, 0)
+    bits = draw_strings(n, 64, 0)
     assert not torch.equal(network(bits), network(bits))  # dropout would have shown
 
 
 def test_strings_of_other_purposes_and_seeds_have_nothing_in_common():
     """Not one of the strings of 60 bits is that of another purpose or seed, at any place."""
     purposes = ("measured", "tests", "flipped")
-    found = [tuple(row) for seed in range(-2, 6) for each in purposes for row in drawn(60, 9, seed, each).tolist()]
+    found = [
+        tuple(row) for seed in range(-2, 6) for each in purposes for row in draw_strings(60, 9, seed, each).tolist()
+    ]
     assert len(set(found)) == len(found) == 8 * 3 * 9
-    assert torch.equal(drawn(60, 9, 1), drawn(60, 9, 1, "measured"))
-    assert torch.equal(drawn(60, 9, np.int64(1)), drawn(60, 9, 1))
+    assert torch.equal(draw_strings(60, 9, 1), draw_strings(60, 9, 1, "measured"))
+    assert torch.equal(draw_strings(60, 9, np.int64(1)), draw_strings(60, 9, 1))
 
 
 def test_loss_sharpness_and_sensitivity_have_strings_of_their_own(monkeypatch):
     seen = []
-    monkeypatch.setattr(observing, "drawn", lambda *given: seen.append(given) or drawn(*given))
-    observe(Design(dim=4).create(LARGEST + 1, 0), known("first", LARGEST + 1), directions=2, strings=5, tests=7, seed=3)
+    monkeypatch.setattr(observing, "draw_strings", lambda *given: seen.append(given) or draw_strings(*given))
+    observe(
+        HardnessDesign(dim=4).create(LARGEST + 1, 0),
+        named_task("first", LARGEST + 1),
+        directions=2,
+        strings=5,
+        tests=7,
+        seed=3,
+    )
     assert seen == [(13, 5, 3), (13, 7, 3, "tests"), (13, 256, 3, "flipped")]
 
 
 def test_all_strings_are_in_table_order_if_there_are_no_more():
-    assert (drawn(3, 8, 5).numpy() == cube.points(3)).all()
-    assert drawn(3, 7, 5).shape == (7, 3)
+    assert (draw_strings(3, 8, 5).numpy() == cube.points(3)).all()
+    assert draw_strings(3, 7, 5).shape == (7, 3)
 
 
 @pytest.mark.parametrize(
@@ -140,17 +159,17 @@ def test_all_strings_are_in_table_order_if_there_are_no_more():
 )
 def test_wrong_use_is_one_clear_line(n, choices, message):
     with pytest.raises(UsageError, match=message):
-        observe(Design(dim=4).create(n, 0), known("first", n), **{"directions": 2} | choices)
+        observe(HardnessDesign(dim=4).create(n, 0), named_task("first", n), **{"directions": 2} | choices)
 
 
 def test_a_column_of_numbers_is_not_taken_for_a_row():
     """(batch, 1) against labels (batch,) would be a table of differences."""
     column = nn.Linear(4, 1).float()
     with pytest.raises(UsageError, match=r"network answers with \(16, 1\); expected one number a string, \(16,\)"):
-        observe(column, known("first", 4), directions=2)
+        observe(column, named_task("first", 4), directions=2)
 
 
 @pytest.mark.parametrize("count", [0, -1, 2.0])
 def test_no_strings_cannot_be_drawn(count):
     with pytest.raises(UsageError, match=r"count=.* must be a whole number, at least 1"):
-        drawn(4, count, 0)
+        draw_strings(4, count, 0)

@@ -3,12 +3,12 @@
 import pytest
 import torch
 
-from jostle_papers.p2402_09963.hardness import Design
-from jostle_papers.p2402_09963.hardness.layout import Layout
+from jostle_papers.p2402_09963.hardness import HardnessDesign
 from jostle_papers.p2402_09963.hardness.passes import outputs
 from jostle_papers.stacked.adamw import StackedAdamW
+from jostle_papers.stacked.layout import Layout
 
-DESIGN = Design(dim=12, depth=3, heads=3)
+DESIGN = HardnessDesign(dim=12, depth=3, heads=3)
 
 
 def shaken(count, n=7, design=DESIGN, factor=1.0):
@@ -26,8 +26,8 @@ def shaken(count, n=7, design=DESIGN, factor=1.0):
 @pytest.mark.parametrize("count", [1, 3])
 @pytest.mark.parametrize("depth", [2, 3])
 def test_outputs_and_gradients_are_those_of_the_module(bits, count, depth):
-    design = Design(dim=12, depth=depth, heads=3)
-    networks, layout = shaken(count, design=design), Layout(design, 7)
+    design = HardnessDesign(dim=12, depth=depth, heads=3)
+    networks, layout = shaken(count, design=design), Layout(design.create(7, 0))
     strings = torch.stack([bits.roll(place, dims=0) for place in range(count)])  # each network has its own
     rows = layout.stack(networks).requires_grad_()
     found = outputs(layout.views(rows), strings, design.heads)
@@ -42,14 +42,14 @@ def test_outputs_and_gradients_are_those_of_the_module(bits, count, depth):
 
 
 def test_shorter_strings_are_read_at_their_own_end(bits):
-    (network,), layout = shaken(1), Layout(DESIGN, 7)
+    (network,), layout = shaken(1), Layout(DESIGN.create(7, 0))
     rows = layout.stack([network])
     found = outputs(layout.views(rows), bits[None, :, :4], DESIGN.heads)
     assert torch.allclose(found[0], network(bits[:, :4]), rtol=0, atol=1e-12)
 
 
 def test_sharp_attention_keeps_its_digits_in_float32(bits):
-    (network,), layout = shaken(1, factor=30.0), Layout(DESIGN, 7)
+    (network,), layout = shaken(1, factor=30.0), Layout(DESIGN.create(7, 0))
     exact = network(bits).detach()
     found = outputs(layout.views(layout.stack([network]).float()), bits[None].float(), DESIGN.heads)[0]
     own = (network.float()(bits.float()) - exact).abs().max().detach()
@@ -57,7 +57,7 @@ def test_sharp_attention_keeps_its_digits_in_float32(bits):
 
 
 def test_stacked_weights_come_back_as_they_were():
-    networks, layout = shaken(2), Layout(DESIGN, 7)
+    networks, layout = shaken(2), Layout(DESIGN.create(7, 0))
     again = layout.unstack(layout.stack(networks), 1)
     assert all(torch.equal(weight, again.state_dict()[name]) for name, weight in networks[1].state_dict().items())
     assert not again.training

@@ -8,7 +8,7 @@ from torch import nn
 from jostle.base.errors import UsageError
 from jostle.boolean import analyse
 from jostle.intervals import fixed
-from jostle_papers.p2403_06925.parity import DESIGNS, Observer, SparseParity, enumerated
+from jostle_papers.p2403_06925.parity import DESIGNS, ParityObserver, SparseParity, enumerated
 
 TASK = SparseParity(9, (1, 4, 8))
 
@@ -36,7 +36,7 @@ def shaken(name="mlp", task=TASK, seed=0, factor=3.0):
 @pytest.mark.parametrize("task", [TASK, SparseParity(12, (0, 11)), SparseParity(5, (0, 1, 2, 3, 4))])
 def test_the_monomial_itself(task):
     network = Of(lambda bits: 2.5 * task.monomial(bits))
-    exact, seen = enumerated(network, task), Observer(task, tests=500, points=50).look(network)
+    exact, seen = enumerated(network, task), ParityObserver(task, tests=500, points=50).look(network)
     for found in (exact, seen.values):
         assert found["test_accuracy"] == found["sign_coefficient"] == found["relevant_sensitivity"] == 1
         assert found["sensitivity"] == pytest.approx(task.degree / task.num_bits, abs=1e-15)
@@ -62,7 +62,7 @@ def test_known_functions():
     assert opposite["test_accuracy"] == 0
     assert opposite["sign_coefficient"] == opposite["output_correlation"] == -1
     zero = Of(lambda bits: 0 * bits[:, 0])
-    for found in (enumerated(zero, TASK), Observer(TASK, tests=50, points=9).look(zero).values):
+    for found in (enumerated(zero, TASK), ParityObserver(TASK, tests=50, points=9).look(zero).values):
         assert found["output_correlation"] == found["output_sensitivity"] == 0
 
 
@@ -84,7 +84,7 @@ def test_enumeration_against_the_analysis_of_the_cube():
 @pytest.mark.parametrize("name", ["transformer-50k", "mlp", "lstm", "state-space"])
 def test_sampled_against_exact_within_four_standard_errors(name):
     network = shaken(name)
-    exact, seen = enumerated(network, TASK), Observer(TASK, tests=1000, points=100, seed=5).look(network)
+    exact, seen = enumerated(network, TASK), ParityObserver(TASK, tests=1000, points=100, seed=5).look(network)
     assert set(seen.values) == set(exact)
     for key in exact:
         estimate = seen.estimates[key]
@@ -98,7 +98,7 @@ def test_sampled_against_exact_within_four_standard_errors(name):
 def test_flips_against_a_plain_loop_and_the_public_measure():
     import jostle
 
-    network, observer = shaken(), Observer(TASK, tests=40, points=15, seed=2)
+    network, observer = shaken(), ParityObserver(TASK, tests=40, points=15, seed=2)
     seen = observer.look(network)
     points = TASK.sample(40, seed=2, split="test").inputs[:15]
     flips = np.zeros((15, 9))
@@ -123,7 +123,7 @@ def test_flips_against_a_plain_loop_and_the_public_measure():
 
 
 def test_sensitivity_is_the_mean_of_relevant_and_irrelevant_bits():
-    found = Observer(TASK, tests=100, points=60).look(shaken()).values
+    found = ParityObserver(TASK, tests=100, points=60).look(shaken()).values
     parts = 3 * found["relevant_sensitivity"] + 6 * found["irrelevant_sensitivity"]
     assert found["sensitivity"] == pytest.approx(parts / 9)
     assert found["sign_coefficient"] == pytest.approx(2 * found["test_accuracy"] - 1)
@@ -136,7 +136,7 @@ def test_intervals_cover():
     exact = enumerated(network, TASK)
     missed = dict.fromkeys(("sensitivity", "relevant_sensitivity", "test_accuracy", "output_coefficient"), 0)
     for seed in range(400):
-        seen = Observer(TASK, tests=60, points=30, seed=seed).look(network).estimates
+        seen = ParityObserver(TASK, tests=60, points=30, seed=seed).look(network).estimates
         for name in missed:
             missed[name] += not seen[name].low <= exact[name] <= seen[name].high
     assert max(missed.values()) <= 400 * (0.05 + 4 * (0.05 * 0.95 / 400) ** 0.5)
@@ -144,14 +144,14 @@ def test_intervals_cover():
 
 def test_the_level_is_that_of_the_intervals():
     network = shaken()
-    seen = Observer(TASK, tests=200, points=50, level=0.5).look(network).estimates["test_accuracy"]
+    seen = ParityObserver(TASK, tests=200, points=50, level=0.5).look(network).estimates["test_accuracy"]
     low, high = fixed.clopper_pearson(round(seen.value * 200), 200, 0.5)
     assert (seen.low, seen.high) == (low, high)
 
 
 def test_a_look_becomes_json_and_leaves_the_network_as_it_was():
     network = shaken().train()
-    record = Observer(TASK, tests=20, points=5).look(network).to_dict()
+    record = ParityObserver(TASK, tests=20, points=5).look(network).to_dict()
     assert json.loads(json.dumps(record)) == record
     assert set(record["estimates"]["output_sensitivity"]) == {"value"}
     assert set(record["estimates"]["sensitivity"]) == {"value", "low", "high"}
@@ -161,9 +161,9 @@ def test_a_look_becomes_json_and_leaves_the_network_as_it_was():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: Observer(TASK, tests=10, points=11), "points=11 must be at most tests=10"),
-        (lambda: Observer(TASK, level=95), "level=95 must lie between 0 and 1"),
-        (lambda: Observer(TASK, points=0), "points=.* must be a whole number"),
+        (lambda: ParityObserver(TASK, tests=10, points=11), "points=11 must be at most tests=10"),
+        (lambda: ParityObserver(TASK, level=95), "level=95 must be a finite number above 0"),
+        (lambda: ParityObserver(TASK, points=0), "points=.* must be a whole number"),
         (lambda: enumerated(shaken(), SparseParity(17, (0,))), "num_bits=17 is too many to try all inputs"),
     ],
 )

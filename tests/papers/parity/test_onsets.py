@@ -1,8 +1,8 @@
 import pytest
 
 from jostle.base.errors import UsageError
-from jostle_papers.p2403_06925.grokking import Trajectory
 from jostle_papers.p2403_06925.parity import SparseParity, before_learning, lead, learnt, relative_lead, rise, ways
+from jostle_papers.stacked.trajectory import Trajectory
 
 TASK = SparseParity()  # p / d = 0.1
 STEPS = tuple(range(0, 100, 10))

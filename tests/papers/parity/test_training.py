@@ -8,12 +8,21 @@ from torch.nn import functional
 
 from jostle.base.errors import FailureError, UsageError
 from jostle.training.randomness import order
-from jostle_papers.p2403_06925.parity import DESIGNS, Course, Design, Plan, SparseParity, enumerated, learnt, train
-from jostle_papers.p2403_06925.parity.steps import Trainer
+from jostle_papers.p2403_06925.parity import (
+    DESIGNS,
+    ParityCourse,
+    ParityDesign,
+    ParityPlan,
+    SparseParity,
+    enumerated,
+    learnt,
+    train,
+)
+from jostle_papers.stacked.adamw import StackedAdamW
 
 TASK = SparseParity(8, (1, 5))
-TINY = Design(sizes={"dim": 8, "heads": 2, "mlp_dim": 12}, samples=70, batch_size=20, lr=0.01)
-PLAN = Plan(steps=30, every=4, further=None, tests=40, points=10, checkpoint_every=3)
+TINY = ParityDesign(sizes={"dim": 8, "heads": 2, "mlp_dim": 12}, samples=70, batch_size=20, lr=0.01)
+PLAN = ParityPlan(steps=30, every=4, further=None, tests=40, points=10)
 
 
 class Stop(BaseException):
@@ -53,19 +62,19 @@ def test_gradients_are_cut_to_the_norm_that_is_asked_for(clip):
 def test_a_run_that_was_stopped_ends_with_the_same_course(stop_at, dtype, tmp_path, monkeypatch):
     torch.set_default_dtype(dtype)
     whole = train(TASK, TINY, PLAN, seed=1, folder=tmp_path / "whole")
-    step, done = Trainer._step, []
+    step, done = StackedAdamW.step, []
 
-    def stopping(self, rows):
+    def stopping(self, *arguments):
         if len(done) == stop_at:
             raise Stop
         done.append(1)
-        step(self, rows)
+        step(self, *arguments)
 
-    monkeypatch.setattr(Trainer, "_step", stopping)
+    monkeypatch.setattr(StackedAdamW, "step", stopping)
     with pytest.raises(Stop):
-        train(TASK, TINY, PLAN, seed=1, folder=tmp_path / "stopped")
+        train(TASK, TINY, PLAN, seed=1, folder=tmp_path / "stopped", checkpoint_every=12)
     monkeypatch.undo()
-    again = train(TASK, TINY, PLAN, seed=1, folder=tmp_path / "stopped")
+    again = train(TASK, TINY, PLAN, seed=1, folder=tmp_path / "stopped", checkpoint_every=12)
     assert again.to_dict() == whole.to_dict()
     for mine, theirs in zip(again.network.parameters(), whole.network.parameters(), strict=True):
         assert torch.equal(mine, theirs)
@@ -74,7 +83,7 @@ def test_a_run_that_was_stopped_ends_with_the_same_course(stop_at, dtype, tmp_pa
 @pytest.mark.parametrize("name", ["mlp", "lstm", "state-space"])
 def test_other_networks_go_on_too(name, tmp_path):
     design = dataclasses.replace(DESIGNS.get(name), samples=70, batch_size=20)
-    plan = dataclasses.replace(PLAN, steps=10, checkpoint_every=1)
+    plan = dataclasses.replace(PLAN, steps=10)
     whole = train(TASK, design, plan, seed=1, folder=tmp_path / name)
     (tmp_path / name / "looks.jsonl").rename(tmp_path / "kept")
     (tmp_path / name / "looks.jsonl").write_bytes((tmp_path / "kept").read_bytes())
@@ -82,9 +91,9 @@ def test_other_networks_go_on_too(name, tmp_path):
 
 
 def test_training_ends_after_it_has_learnt():
-    design = Design(network="mlp", sizes={"width": 64}, samples=2000, batch_size=50, lr=0.01)
+    design = ParityDesign(network="mlp", sizes={"width": 64}, samples=2000, batch_size=50, lr=0.01)
     task = SparseParity(6, (1, 4))
-    plan = Plan(steps=3000, every=10, further=0.5, tests=300, points=20)
+    plan = ParityPlan(steps=3000, every=10, further=0.5, tests=300, points=20)
     course = train(task, design, plan, seed=0)
     when, seen = learnt(course.trajectory), course.trajectory
     assert when is not None
@@ -101,7 +110,7 @@ def test_training_ends_after_it_has_learnt():
 
 def test_a_course_survives_json():
     course = train(TASK, TINY, dataclasses.replace(PLAN, steps=4), seed=0)
-    assert Course.from_dict(json.loads(json.dumps(course.to_dict()))) == course
+    assert ParityCourse.from_dict(json.loads(json.dumps(course.to_dict()))) == course
     assert course.epoch == 4
     assert course.parameters == sum(weight.numel() for weight in course.network.parameters())
 
@@ -114,7 +123,7 @@ def test_progress_is_told():
 
 
 def test_looks_are_two_percent_apart_in_the_long_run():
-    plan, steps = Plan(steps=20_000), [0]
+    plan, steps = ParityPlan(steps=20_000), [0]
     while steps[-1] < 20_000:
         steps.append(plan.next_look(steps[-1]))
     assert steps[-1] == 20_000
@@ -133,11 +142,11 @@ def test_divergence_is_one_clear_line():
     [
         (lambda: train("parity", TINY, PLAN, seed=0), "task='parity' must be a SparseParity"),
         (lambda: train(TASK, "transformer-50", PLAN, seed=0), "did you mean transformer-50k"),
-        (lambda: train(TASK, 3, PLAN, seed=0), "design=3 must be a Design or one of"),
-        (lambda: train(TASK, TINY, PLAN, seed=-1), "seed=-1 must be a whole number of at least 0"),
+        (lambda: train(TASK, 3, PLAN, seed=0), "design=3 must be a ParityDesign or one of"),
+        (lambda: train(TASK, TINY, PLAN, seed=-1), "seed=-1 must be a whole number, at least 0"),
         (lambda: train(TASK, TINY, PLAN, seed=0, device="cuda:77"), "device='cuda:77' cannot be used"),
-        (lambda: Plan(steps=0), "steps=.* must be a whole number"),
-        (lambda: Plan(steps=5, further=-1), "further=-1 must be at least 0"),
+        (lambda: ParityPlan(steps=0), "steps=.* must be a whole number"),
+        (lambda: ParityPlan(steps=5, further=-1), "further=-1 must be a finite number, at least 0, or None"),
     ],
 )
 def test_wrong_use_is_one_clear_line(call, message):

@@ -3,7 +3,7 @@ import torch
 
 from jostle.base.errors import UsageError
 from jostle.boolean.networks.transformer import BooleanTransformer
-from jostle_papers.p2403_06925.parity import DESIGNS, BitTransformer, Design, SparseParity
+from jostle_papers.p2403_06925.parity import DESIGNS, BitTransformer, ParityDesign, SparseParity
 
 
 def pair(initial="normal", n=7, depth=2, dim=16, factor=1.0):
@@ -95,13 +95,13 @@ def test_a_network_is_a_function_of_its_seed(name):
         (lambda: BitTransformer(n=5, depth=1), "depth=1 of a BitTransformer must be at least 2"),
         (lambda: BitTransformer(n=5, initial="xavir"), "did you mean xavier"),
         (lambda: BitTransformer(n=5)(torch.ones(3, 4)), "built for a batch of 5 bits"),
-        (lambda: Design(network="mpl"), "did you mean mlp"),
+        (lambda: ParityDesign(network="mpl"), "did you mean mlp"),
         (
-            lambda: Design(sizes={"dmi": 8}).create(SparseParity(), 0),
+            lambda: ParityDesign(sizes={"dmi": 8}).create(SparseParity(), 0),
             "unknown transformer argument 'dmi'; did you mean dim",
         ),
-        (lambda: Design(samples=10), "batch_size=250 must be at most samples=10"),
-        (lambda: Design(lr=0), "lr=.* must be a finite number above 0"),
+        (lambda: ParityDesign(samples=10), "batch_size=250 must be at most samples=10"),
+        (lambda: ParityDesign(lr=0), "lr=.* must be a finite number above 0"),
     ],
 )
 def test_wrong_use_is_one_clear_line(call, message):

@@ -13,9 +13,9 @@ from jostle.studies import Context, Records, Verdict, decide
 from jostle.studies.study import Cell, make_cells
 from jostle_papers.p2403_06925 import parity
 from jostle_papers.p2403_06925.figure_26 import OF_THE_PAPER, SEEDS, Choices, task_of
-from jostle_papers.p2403_06925.grokking import Trajectory
-from jostle_papers.p2403_06925.parity import Course
-from jostle_papers.p2403_06925.parity.steps import Trainer
+from jostle_papers.p2403_06925.parity import ParityCourse
+from jostle_papers.stacked.adamw import StackedAdamW
+from jostle_papers.stacked.trajectory import Trajectory
 
 NAME = "2403.06925/figure-26"
 STEPS = np.array([0, *range(10, 2001, 10)])
@@ -52,7 +52,7 @@ def course(task, seed, rise=800, learnt=1000, end=None, to_relevant=True):
     flips[round(reached * task.num_bits)] = 1000
     last = {"estimates": {"sensitivity": {"value": reached}}, "influences": [], "flips": flips}
     curves = {key: tuple(map(float, values)) for key, values in seen.items()}
-    return Course(Trajectory(seed, tuple(map(int, STEPS)), curves), last, 200, 18_593)
+    return ParityCourse(Trajectory(seed, tuple(map(int, STEPS)), curves), last, 200, 18_593)
 
 
 def records_of(**options):
@@ -183,15 +183,15 @@ def test_a_cell_that_was_stopped_ends_with_the_same_record(tmp_path, monkeypatch
     class Stop(BaseException):
         pass
 
-    step, done = Trainer._step, []
+    step, done = StackedAdamW.step, []
 
-    def stopping(self, rows):
+    def stopping(self, *arguments):
         if len(done) == 35:
             raise Stop
         done.append(1)
-        step(self, rows)
+        step(self, *arguments)
 
-    monkeypatch.setattr(Trainer, "_step", stopping)
+    monkeypatch.setattr(StackedAdamW, "step", stopping)
     with pytest.raises(Stop):
         study.measure(cell, settings, Context(tmp_path / "stopped", lambda state: None))
     monkeypatch.undo()

@@ -12,7 +12,7 @@ from jostle.boolean import analyse, pointwise
 from jostle.studies import Context, Records, Verdict, decide
 from jostle_papers.own import graded_sensitivity
 from jostle_papers.own.graded_sensitivity import FAMILIES, members, table
-from jostle_papers.p2402_09963.hardness import observe, tabulated
+from jostle_papers.p2402_09963.hardness import observe, table_task
 from tests.studies.stopping import stopped_and_resumed
 
 GRADED = "jostle/graded-sensitivity"
@@ -200,7 +200,7 @@ def test_a_measured_cell_is_its_own_twin(tmp_path, monkeypatch):
     monkeypatch.undo()
     assert whole["total_sensitivity"] == 2
     assert all(part["violations"] == 0 and part["bound"] <= part["sharpness"] for part in whole["moved"].values())
-    task = tabulated((table("sparse-parity:k=2", settings.n) + 1) / 2)
+    task = table_task((table("sparse-parity:k=2", settings.n) + 1) / 2)
     found = observe(kept["network"], task, directions=settings.directions)
     assert whole["moved"]["0.02"]["sharpness"] == pytest.approx(found.sharpness, rel=1e-5)
     assert whole["loss"] == pytest.approx(found.loss, rel=1e-5)

@@ -10,8 +10,8 @@ from jostle import studies
 from jostle.base.errors import UsageError
 from jostle.studies import Context, Records, Verdict, decide
 from jostle.studies.study import Cell
-from jostle_papers.p2403_06925.grokking import Trajectory
 from jostle_papers.p2403_06925.grokking.study import PRINTED, Choices
+from jostle_papers.stacked.trajectory import Trajectory
 from tests.studies.stopping import stopped_and_resumed
 
 NAME = "2403.06925/grokking"

@@ -12,13 +12,13 @@ from jostle.base.errors import UsageError
 from jostle.landscape import POSITIONS, average_direction_sharpness, layernorm_blowup, parameter_norm
 from jostle.studies import Context, Records, Verdict, decide
 from jostle_papers.p2402_09963 import figure_3, hardness
-from jostle_papers.p2402_09963.hardness import Design, Plan
-from jostle_papers.p2402_09963.hardness.course import Look, Observer, at, converged_at, drop, follow
-from jostle_papers.p2402_09963.hardness.observation import drawn
+from jostle_papers.p2402_09963.hardness import HardnessDesign, HardnessPlan
+from jostle_papers.p2402_09963.hardness.course import HardnessLook, HardnessObserver, at, converged_at, drop, follow
+from jostle_papers.p2402_09963.hardness.observation import draw_strings
 from tests.studies.stopping import stopped_and_resumed
 
 NAME = "2402.09963/figure-3"
-SMALL, PLAN = Design(dim=8), Plan(batch_size=64, lr=1e-2, steps=60, fit_loss=0.0)
+SMALL, PLAN = HardnessDesign(dim=8), HardnessPlan(batch_size=64, lr=1e-2, steps=60, fit_loss=0.0)
 
 
 @pytest.fixture(autouse=True)
@@ -30,15 +30,15 @@ def float32():
 
 
 def look(step, loss=0.2, sharpness=0.5, blowup=1.0, norm=30.0):
-    return Look(step, loss, 1.0, sharpness, 16 * blowup, blowup, norm)
+    return HardnessLook(step, loss, 1.0, sharpness, 16 * blowup, blowup, norm)
 
 
 class TestLooks:
     def test_a_look_is_what_the_slow_functions_measure(self):
-        task = hardness.known("parity", 5)
+        task = hardness.named_task("parity", 5)
         network = SMALL.create(5, 3)
-        found = Observer(task, SMALL, 12, 16, seed=7).look(40, network)
-        bits = drawn(5, 16, seed=7)  # fewer than the 32 there are
+        found = HardnessObserver(task, SMALL, 12, 16, seed=7).look(network, 40)
+        bits = draw_strings(5, 16, seed=7)  # fewer than the 32 there are
         labels = (bits.prod(dim=1) + 1) / 2
         outputs = network(bits).detach()
         rho = 0.02 * math.sqrt(sum(p.numel() for name, p in network.named_parameters() if name != "positions"))
@@ -52,47 +52,47 @@ class TestLooks:
         assert found.norm == pytest.approx(parameter_norm(network, skip=POSITIONS))
 
     def test_following_does_not_change_training(self, tmp_path):
-        task = hardness.known("parity", 3)
+        task = hardness.named_task("parity", 3)
         looks = follow(task, SMALL, PLAN, seed=1, every=20, directions=3)
         assert [each.step for each in looks] == [0, 20, 40, 60]
         trained = hardness.train(task, SMALL, PLAN, seeds=[1]).networks[0]
-        assert looks[-1] == Observer(task, SMALL, 3, 256, 1).look(60, trained)
-        assert looks[0] == Observer(task, SMALL, 3, 256, 1).look(0, SMALL.create(3, 1))
+        assert looks[-1] == HardnessObserver(task, SMALL, 3, 256, 1).look(trained, 60)
+        assert looks[0] == HardnessObserver(task, SMALL, 3, 256, 1).look(SMALL.create(3, 1), 0)
 
     def test_looks_are_rarer_after_convergence_and_counted_from_there(self):
         plan = dataclasses.replace(PLAN, steps=150)
-        looks = follow(hardness.known("first", 3), SMALL, plan, seed=0, every=5, later=15, directions=2)
+        looks = follow(hardness.named_task("first", 3), SMALL, plan, seed=0, every=5, later=15, directions=2)
         start = converged_at(looks)
         steps = [each.step for each in looks]
         assert 5 < start < 100
         assert steps == [*range(0, start, 5), *range(start, 151, 15)]
 
     def test_looks_that_were_stopped_are_the_same(self, tmp_path, monkeypatch):
-        task = hardness.known("first", 3)
+        task = hardness.named_task("first", 3)
         whole = follow(task, SMALL, PLAN, seed=0, every=5, later=10, directions=2)
 
         class Stop(BaseException):
             pass
 
-        original, taken = Observer.look, []
+        original, taken = HardnessObserver.look, []
 
-        def stopping(self, step, network):
+        def stopping(self, network, step):
             if len(taken) == 6 and step:
                 raise Stop
             taken.append(step)
-            return original(self, step, network)
+            return original(self, network, step)
 
-        monkeypatch.setattr(Observer, "look", stopping)
+        monkeypatch.setattr(HardnessObserver, "look", stopping)
         with pytest.raises(Stop):
             follow(task, SMALL, PLAN, seed=0, every=5, later=10, directions=2, folder=tmp_path)
         monkeypatch.setattr(
-            Observer, "look", lambda self, step, network: taken.append(step) or original(self, step, network)
+            HardnessObserver, "look", lambda self, network, step: taken.append(step) or original(self, network, step)
         )
         assert follow(task, SMALL, PLAN, seed=0, every=5, later=10, directions=2, folder=tmp_path) == whole
         assert len(taken) == len(set(taken)) == len(whole)  # none was taken twice
 
     def test_looks_of_another_kind_are_not_mixed(self, tmp_path):
-        task, plan = hardness.known("first", 3), dataclasses.replace(PLAN, steps=5)
+        task, plan = hardness.named_task("first", 3), dataclasses.replace(PLAN, steps=5)
         looks = follow(task, SMALL, plan, seed=0, every=5, directions=2, folder=tmp_path)
         assert follow(task, SMALL, plan, seed=0, every=5, directions=2, folder=tmp_path) == looks
         with pytest.raises(UsageError, match="directions"):
@@ -101,11 +101,11 @@ class TestLooks:
     def test_wrong_use_is_one_line(self):
         with pytest.raises(UsageError, match="soon=200 and late=1550 must be multiples of later=100"):
             figure_3.Choices(late=1550)
-        task = hardness.known("first", 3)
+        task = hardness.named_task("first", 3)
         with pytest.raises(UsageError, match="later=12 must be a multiple of every=5"):
             follow(task, SMALL, PLAN, seed=0, every=5, later=12)
         with pytest.raises(UsageError, match="architecture='mlp' cannot be followed"):
-            follow(task, Design(dim=8, architecture="mlp"), PLAN, seed=0)
+            follow(task, HardnessDesign(dim=8, architecture="mlp"), PLAN, seed=0)
 
 
 class TestAlignment:
@@ -146,7 +146,7 @@ def record(rng, *, rise=0.5, decline=-0.1, norm=-1.0, blowup=0.3, delay=0, conve
         level = 0.25 + rise * before + decline * after + 0.004 * rng.normal() + bump * (step >= 1200)
         loss = 0.25 if before == 0 else 0.2 if before < 1 or not converges else 1e-3
         looks.append(look(step, loss, level, 1 + blowup * after + 1e-3 * rng.normal(), 36 + norm * after))
-    columns = {field.name: [getattr(each, field.name) for each in looks] for field in dataclasses.fields(Look)}
+    columns = {field.name: [getattr(each, field.name) for each in looks] for field in dataclasses.fields(HardnessLook)}
     return {"constant": 0.25, **columns, "norm": [value + 0.01 * rng.normal() for value in columns["norm"]]}
 
 

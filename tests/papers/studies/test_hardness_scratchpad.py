@@ -15,18 +15,18 @@ from jostle.landscape import average_direction_sharpness, layernorm_blowup
 from jostle.models.bit_scratchpad import BitScratchpad
 from jostle.studies import Context, Records, Verdict, decide
 from jostle_papers.p2402_09963 import hardness
-from jostle_papers.p2402_09963.hardness import Design, Plan, lengths
-from jostle_papers.p2402_09963.hardness.lengths import Span, accuracy, shifted, train_encoder, train_writer
+from jostle_papers.p2402_09963.hardness import HardnessDesign, HardnessPlan, lengths
+from jostle_papers.p2402_09963.hardness.lengths import Span, accuracy, shift_positions, train_encoder, train_writer
 from jostle_papers.p2402_09963.hardness.scratchpad import (
     create_scratchpad,
     observe_scratchpad,
     prefix_parities,
     taught_loss,
     train_scratchpad,
-    written,
+    write_symbols,
 )
-from jostle_papers.p2402_09963.hardness.single import train_single
-from jostle_papers.p2402_09963.hardness.tasks import derived
+from jostle_papers.p2402_09963.hardness.tasks import derive_seed
+from jostle_papers.p2402_09963.hardness.training import train_single
 from jostle_papers.stacked.adamw import StackedAdamW
 from tests.studies.stopping import stopped_and_resumed
 
@@ -69,7 +69,7 @@ class ByHand(BitScratchpad):
 class TestParities:
     def test_they_are_those_of_all_beginnings(self):
         bits = strings(20, 9)
-        task = hardness.known("parity", 9)
+        task = hardness.named_task("parity", 9)
         found = prefix_parities(bits)
         for length in range(1, 10):
             labels = task.label(bits[:, :length].numpy().astype(np.int8))
@@ -78,7 +78,7 @@ class TestParities:
     def test_generation_is_teacher_forcing_where_all_is_right(self):
         network, bits = ByHand(6).eval(), strings(300, 6)  # more than one pass
         symbols = prefix_parities(bits)
-        assert torch.equal(written(network, bits), symbols)
+        assert torch.equal(write_symbols(network, bits), symbols)
         assert torch.equal(torch.where(network(bits, symbols) > 0.5, 1.0, -1.0), symbols)
         found = observe_scratchpad(network, 6, directions=2, strings=8)
         assert (found.loss, found.written_accuracy, found.answer_accuracy, found.sharpness) == (0, 1, 1, 0)
@@ -99,9 +99,9 @@ class TestParities:
 
 class TestTraining:
     def test_a_step_is_that_of_torch_on_the_same_batch(self):
-        plan = Plan(batch_size=16, lr=1e-3, steps=3, fit_loss=0.0)
+        plan = HardnessPlan(batch_size=16, lr=1e-3, steps=3, fit_loss=0.0)
         found, fitted, steps = train_scratchpad(6, plan, seed=4, sizes=SIZES)
-        network, task = create_scratchpad(6, 4, **SIZES), hardness.known("parity", 6)
+        network, task = create_scratchpad(6, 4, **SIZES), hardness.named_task("parity", 6)
         optimizer = torch.optim.AdamW(network.parameters(), lr=1e-3, weight_decay=0.1)
         for step in range(3):
             bits, _, _ = task.batch(16, 4, step)
@@ -117,16 +117,16 @@ class TestTraining:
         assert max(float((ours[name] - first[name]).abs().max()) for name in moved) > 2e-3
 
     def test_it_learns_to_write_and_settles(self):
-        plan = Plan(batch_size=32, lr=1e-2, steps=600, settle=40)
+        plan = HardnessPlan(batch_size=32, lr=1e-2, steps=600, settle=40)
         network, fitted, steps = train_scratchpad(3, plan, seed=0, sizes=SIZES)
         assert fitted is not None
         assert steps == fitted + 40
         bits = strings(50, 3)
-        assert torch.equal(written(network, bits), prefix_parities(bits))
+        assert torch.equal(write_symbols(network, bits), prefix_parities(bits))
         assert not network.training
 
     def test_training_that_was_stopped_ends_with_the_same_weights(self, tmp_path, monkeypatch):
-        plan = Plan(batch_size=16, lr=1e-2, steps=30, fit_loss=0.0)
+        plan = HardnessPlan(batch_size=16, lr=1e-2, steps=30, fit_loss=0.0)
         whole, _, _ = train_scratchpad(4, plan, seed=0, sizes=SIZES)
 
         class Stop(BaseException):
@@ -144,7 +144,7 @@ class TestTraining:
             return lambda weights, number: losses[number](network, weights)
 
         network = create_scratchpad(4, 0, **SIZES)
-        task = hardness.known("parity", 4)
+        task = hardness.named_task("parity", 4)
         losses = [
             lambda network, weights, number=number: taught_loss(
                 network, weights, task.batch(16, 0, number)[0], task.batch(16, 0, number)[2]
@@ -156,16 +156,16 @@ class TestTraining:
             train_single(network, loss(network), plan, {}, folder=tmp_path, checkpoint_every=10)
         monkeypatch.undo()
         again = create_scratchpad(4, 1, **SIZES)  # its own weights do not matter: the state is on disk
-        assert train_single(again, loss(again), plan, {}, folder=tmp_path)[2] == 30
+        assert train_single(again, loss(again), plan, {}, folder=tmp_path)[1] == 30
         for ours, theirs in zip(again.parameters(), whole.parameters(), strict=True):
             assert torch.equal(ours, theirs)
 
     def test_wrong_use_is_one_line(self, tmp_path):
         line = nn.Linear(1, 1)
         with pytest.raises(UsageError, match="curriculum="):
-            train_single(line, lambda weights, _: weights["bias"].sum(), Plan(curriculum=(4,)), {})
-        with pytest.raises(FailureError, match="training diverged before step 1"):
-            train_single(line, lambda weights, _: weights["bias"].sum() * math.inf, Plan(steps=3), {})
+            train_single(line, lambda weights, _: weights["bias"].sum(), HardnessPlan(curriculum=(4,)), {})
+        with pytest.raises(FailureError, match="training diverged before step 3; a smaller lr"):
+            train_single(line, lambda weights, _: weights["bias"].sum() * math.inf, HardnessPlan(steps=3), {})
 
 
 class TestMeasures:
@@ -288,8 +288,8 @@ class TestScratchpad:
         settings = dataclasses.replace(study.scales["smoke"], steps=20)
         cell = next(cell for cell in study.cells(settings, range(1)) if cell.key == "scratchpad/n=3/seed=0")
         record = study.measure(cell, settings, Context(tmp_path, lambda state: None))
-        plan = Plan(batch_size=32, lr=5e-3, steps=20, settle=20)
-        own = derived("a run scratchpad", 3, 0)
+        plan = HardnessPlan(batch_size=32, lr=5e-3, steps=20, settle=20)
+        own = derive_seed("a run scratchpad", 3, 0)
         network, fitted, steps = train_scratchpad(3, plan, seed=own, sizes={"dim": 8})
         found = observe_scratchpad(network, 3, directions=4, strings=16, tests=16, seed=own)
         assert record == {"fitted": fitted, "steps": steps, **found.to_dict()}
@@ -299,7 +299,7 @@ class TestLengths:
     SPAN = Span(shortest=3, longest=5, table=7)
 
     def test_lengths_and_offsets_are_uniform(self):
-        drawn = [self.SPAN.drawn(1, step, groups=2) for step in range(3000)]
+        drawn = [self.SPAN.draw(1, step, groups=2) for step in range(3000)]
         pairs = np.array([(length, *offsets) for length, offsets in drawn])
         for length in (3, 4, 5):
             offsets = pairs[pairs[:, 0] == length, 1:].flatten()
@@ -308,8 +308,8 @@ class TestLengths:
             shares = np.bincount(offsets, minlength=places) / len(offsets)
             assert len(shares) == places
             assert abs(shares - 1 / places).max() < 4 * math.sqrt((1 - 1 / places) / places / len(offsets))
-        assert self.SPAN.drawn(1, 5, groups=2) == drawn[5]
-        assert [self.SPAN.drawn(2, step, groups=2) for step in range(9)] != drawn[:9]
+        assert self.SPAN.draw(1, 5, groups=2) == drawn[5]
+        assert [self.SPAN.draw(2, step, groups=2) for step in range(9)] != drawn[:9]
 
     def test_strings_are_fair_coins(self):
         bits = torch.cat([lengths._strings(500, 6, 3, step) for step in range(4)]).double()
@@ -320,12 +320,12 @@ class TestLengths:
         assert torch.equal(lengths._strings(500, 6, 3, 1).double(), bits[500:1000])
 
     def test_steps_of_a_writer_are_those_of_torch_on_the_same_strings_at_the_same_place(self):
-        plan = Plan(batch_size=16, lr=1e-3, steps=4, fit_loss=0.0)
+        plan = HardnessPlan(batch_size=16, lr=1e-3, steps=4, fit_loss=0.0)
         found, _, steps = train_writer(self.SPAN, plan, dim=8, seed=4)
-        network, task = create_scratchpad(7, 4, dim=8), hardness.known("parity", 5)
+        network, task = create_scratchpad(7, 4, dim=8), hardness.named_task("parity", 5)
         optimizer = torch.optim.AdamW(network.parameters(), lr=1e-3, weight_decay=0.1)
         for step in range(4):
-            length, [offset] = self.SPAN.drawn(4, step)
+            length, [offset] = self.SPAN.draw(4, step)
             bits, _, shares = task.batch(16, 4, step, length)
             places, symbols = {"positions": network.positions[offset : offset + length]}, bits.cumprod(dim=1)
             errors = (functional_call(network, places, (bits, symbols)) - (symbols + 1) / 2).square().mean(dim=1)
@@ -337,12 +337,12 @@ class TestLengths:
         assert self.apart(found, create_scratchpad(7, 4, dim=8)) > 2e-3
 
     def test_steps_of_an_encoder_are_those_of_torch_on_the_same_strings_at_the_same_places(self):
-        plan = Plan(batch_size=24, lr=1e-3, steps=4, fit_loss=0.0)
-        found, _, steps = train_encoder("majority", self.SPAN, Design(dim=8), plan, groups=3, seed=4)
-        network = Design(dim=8).create(7, 4)
+        plan = HardnessPlan(batch_size=24, lr=1e-3, steps=4, fit_loss=0.0)
+        found, _, steps = train_encoder("majority", self.SPAN, HardnessDesign(dim=8), plan, groups=3, seed=4)
+        network = HardnessDesign(dim=8).create(7, 4)
         optimizer = torch.optim.AdamW(network.parameters(), lr=1e-3, weight_decay=0.1)
         for step in range(4):
-            length, offsets = self.SPAN.drawn(4, step, groups=3)
+            length, offsets = self.SPAN.draw(4, step, groups=3)
             bits = lengths._strings(24, length, 4, step)
             labels = (bits.sum(dim=1) > 0).float()
             parts = []
@@ -354,7 +354,7 @@ class TestLengths:
             optimizer.step()
         assert steps == 4
         assert self.apart(found, network) < 2e-4
-        assert self.apart(found, Design(dim=8).create(7, 4)) > 2e-3
+        assert self.apart(found, HardnessDesign(dim=8).create(7, 4)) > 2e-3
 
     @staticmethod
     def apart(first, second):
@@ -363,12 +363,12 @@ class TestLengths:
         return max(float((ours[name] - theirs[name]).abs().max()) for name in ours if "to_key.bias" not in name)
 
     def test_a_shifted_network_reads_from_the_middle_of_the_table(self):
-        network, bits = Design(dim=8).create(7, 0), strings(5, 4)
+        network, bits = HardnessDesign(dim=8).create(7, 0), strings(5, 4)
         expected = functional_call(network, {"positions": network.positions[2:6]}, (bits,))
-        assert torch.equal(shifted(network, 2)(bits), expected)
+        assert torch.equal(shift_positions(network, 2)(bits), expected)
         assert not torch.allclose(network(bits), expected)
         before = network.positions.clone()
-        shifted(network, 3)
+        shift_positions(network, 3)
         assert torch.equal(network.positions, before)
 
     def test_accuracy_of_a_rule_by_hand(self):
@@ -376,7 +376,7 @@ class TestLengths:
         assert [accuracy(network, "parity", length, tests=32) for length in range(4, 10)] == [1, 1, 1, 0, 0, 0]
 
     def test_accuracy_of_a_constant_is_the_share_of_its_label(self):
-        network = Design(dim=8).create(6, 0)
+        network = HardnessDesign(dim=8).create(6, 0)
         with torch.no_grad():
             network.readout.weight.zero_()
             network.readout.bias.fill_(1.0)
@@ -385,7 +385,7 @@ class TestLengths:
 
     def test_offsets_are_spread_over_the_table(self, monkeypatch):
         network, seen = ByHand(9), []
-        monkeypatch.setattr(lengths, "shifted", lambda network, offset: seen.append(offset) or network)
+        monkeypatch.setattr(lengths, "shift_positions", lambda network, offset: seen.append(offset) or network)
         accuracy(network, "parity", 5, tests=4)
         assert seen == [0, 1, 3, 4]
         seen.clear()
@@ -399,9 +399,9 @@ class TestLengths:
         with pytest.raises(UsageError, match="must not fall"):
             Span(shortest=4, longest=8, table=7)
         with pytest.raises(UsageError, match="architecture='mlp' cannot be put at offsets"):
-            train_encoder("first", self.SPAN, Design(dim=8, architecture="mlp"), Plan(steps=1), seed=0)
+            train_encoder("first", self.SPAN, HardnessDesign(dim=8, architecture="mlp"), HardnessPlan(steps=1), seed=0)
         with pytest.raises(UsageError, match="batch_size=100 must be a multiple of groups=8"):
-            train_encoder("first", self.SPAN, Design(dim=8), Plan(batch_size=100), seed=0)
+            train_encoder("first", self.SPAN, HardnessDesign(dim=8), HardnessPlan(batch_size=100), seed=0)
 
 
 def tried(levels, spoiled=()):

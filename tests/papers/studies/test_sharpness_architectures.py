@@ -11,7 +11,7 @@ from jostle import studies
 from jostle.studies import Context, Records, Verdict, decide
 from jostle_papers.own import sharpness_architectures
 from jostle_papers.own.sharpness_architectures import NETWORKS
-from jostle_papers.p2402_09963.hardness import Plan
+from jostle_papers.p2402_09963.hardness import HardnessPlan
 from jostle_papers.p2402_09963.regression import height
 from tests.studies.stopping import stopped_and_resumed
 
@@ -153,7 +153,7 @@ def test_a_cell_that_was_stopped_ends_with_the_same_record(network, lr, curricul
     monkeypatch.undo()
     ((architecture, plan),) = plans
     assert architecture == network
-    assert plan == Plan(batch_size=64, lr=lr, steps=40, fit_loss=0.003, settle=20, curriculum=curriculum)
+    assert plan == HardnessPlan(batch_size=64, lr=lr, steps=40, fit_loss=0.003, settle=20, curriculum=curriculum)
     assert whole["relative_rho"] == pytest.approx(0.1 * whole["norm"])
     assert whole["blowup"] == 1
 

@@ -1,9 +1,9 @@
-"""The networks that ``Design`` knows by name, made from those of ``jostle.models`` and ``jostle.boolean.networks``.
+"""The networks of a ``HardnessDesign`` by name, made from those of ``jostle.models`` and ``jostle.boolean.networks``.
 
-Paper 2's law is proved for transformers; here are others of about as many weights, with and without norms, so that they
-can be trained by the same plan and asked the same questions. To add one: a function of bits, dim, depth and heads that
-gives a module from (batch, n) of -1 and 1 to (batch,), with ``register`` on it. Its layers must be ones that
-``torch.func.vmap`` can map over weights.
+Paper 2's law is proved for transformers. The other networks have about as many weights, with and without norms, so that
+the same plan can train them and the same measures apply. To add one, decorate a function with ``register``: from n,
+dim, depth and heads to a module from (batch, n) of -1 and 1 to (batch,), of layers that ``torch.func.vmap`` can map
+over weights.
 """
 
 from collections.abc import Callable
@@ -21,11 +21,11 @@ from jostle.models.bit_encoder import BitEncoder, check_even
 from jostle_papers.p2402_09963.hardness import passes
 from jostle_papers.p2402_09963.hardness.passes import Weights
 
-WIDER = 4  # an MLP's layers, as a multiple of dim: about as many weights as the others have
+WIDER = 4  # width of an MLP's layers as a multiple of dim: it then has about as many weights as the other networks
 
 
 class Builder(Protocol):
-    """What is registered."""
+    """A registered function that makes networks."""
 
     def __call__(self, n: int, *, dim: int, depth: int, heads: int) -> nn.Module:
         """An untrained network for n bits, with weights from torch's random state and in its default type."""
@@ -38,13 +38,13 @@ register = ARCHITECTURES.register
 
 @register("transformer")
 def transformer(n: int, *, dim: int, depth: int, heads: int) -> nn.Module:
-    """Paper 2's ``BitEncoder``: post-norm, read at the last bit; takes shorter strings too."""
+    """Paper 2's ``BitEncoder``: post-norm, read at the last bit; also reads shorter strings."""
     return BitEncoder(max_length=n, dim=dim, depth=depth, heads=heads)
 
 
 @register("transformer-without-norm")
 def transformer_without_norm(n: int, *, dim: int, depth: int, heads: int) -> nn.Module:
-    """The same, from the same weights, with nothing in the place of its layer norms: x + attention(x), x + mlp(x)."""
+    """``transformer`` with the same weights and without its layer norms: x + attention(x), x + mlp(x)."""
     network = BitEncoder(max_length=n, dim=dim, depth=depth, heads=heads)
     for block in network.blocks:
         block.attention_norm, block.mlp_norm = nn.Identity(), nn.Identity()
@@ -59,7 +59,7 @@ def mlp(n: int, *, dim: int, depth: int, heads: int) -> nn.Module:  # noqa: ARG0
 
 @register("mlp-with-norm")
 def mlp_with_norm(n: int, *, dim: int, depth: int, heads: int) -> nn.Module:  # noqa: ARG001
-    """The same, from the same weights, with a LayerNorm between every hidden linear layer and its ReLU."""
+    """``mlp`` with the same weights and a LayerNorm between every hidden linear layer and its ReLU."""
     network = BooleanMLP(n=n, depth=depth, width=WIDER * dim)
     parts: list[nn.Module] = []
     for layer in network.layers:
@@ -70,7 +70,7 @@ def mlp_with_norm(n: int, *, dim: int, depth: int, heads: int) -> nn.Module:  # 
 
 @register("lstm")
 def lstm(n: int, *, dim: int, depth: int, heads: int) -> nn.Module:  # noqa: ARG001
-    """``depth`` LSTM layers of ``dim`` with biases, read at the last state; no norm; takes shorter strings too."""
+    """``depth`` LSTM layers of ``dim`` with biases, read at the last state; no norm; also reads shorter strings."""
     return BooleanLSTM(n=n, depth=depth, dim=dim, hidden=dim, bias=True)
 
 
@@ -78,22 +78,22 @@ def lstm(n: int, *, dim: int, depth: int, heads: int) -> nn.Module:  # noqa: ARG
 def state_space(n: int, *, dim: int, depth: int, heads: int) -> nn.Module:  # noqa: ARG001
     """``depth`` selective state-space blocks of 2 dim channels, each after an RMSNorm, read at the last bit.
 
-    A channel remembers 4 numbers: half of its class's 8, which halves the time, as strings are short.
+    A channel remembers 4 numbers. Its class has 8 by default; strings are short, and half of them takes half the time.
     """
     return BooleanStateSpace(n=n, depth=depth, dim=dim, state=4)
 
 
 def takes_shorter(architecture: str) -> bool:
-    """Whether a network for n bits also reads strings of fewer, as a curriculum needs."""
+    """Whether a network for n bits also reads shorter strings, as a curriculum needs."""
     return architecture in _ENCODERS + _RECURRENT
 
 
 def check_sizes(architecture: str, *, dim: int, depth: int, heads: int) -> None:
-    """Raise for sizes that an encoder cannot have, before one is made; the others take all."""
+    """Raise for sizes that an encoder cannot have, before it is made; other networks take all sizes."""
     if architecture not in _ENCODERS:
         return
     if depth < 2:
-        raise UsageError(f"depth={depth} must be at least 2, as the first block and the last have ways of their own")
+        raise UsageError(f"depth={depth} must be at least 2: the first block and the last are computed in special ways")
     check_even(dim)
     if dim % heads:
         raise UsageError(f"dim={dim} must be a multiple of heads={heads}")
@@ -102,7 +102,8 @@ def check_sizes(architecture: str, *, dim: int, depth: int, heads: int) -> None:
 def evaluation(architecture: str, template: nn.Module, heads: int) -> Callable[[Weights, Tensor], Tensor]:
     """Outputs (networks, batch) as a function of weights, each (networks, ...), and strings (networks, batch, tokens).
 
-    Encoders have ``passes``. Others are torch's ``vmap`` of the module over its weights; a single network is called.
+    Encoders are computed by ``passes``. Other networks are mapped over their weights by torch's ``vmap``; a single
+    network is called.
 
     Arguments:
         architecture: by name.

@@ -1,7 +1,6 @@
 """Which network is trained, and how."""
 
 import contextlib
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -13,29 +12,23 @@ from jostle.base import checks
 from jostle.base.errors import UsageError
 from jostle_papers.p2402_09963.hardness.architectures import ARCHITECTURES, check_sizes
 
-SMOOTHING = 0.95  # of the loss that says when a network has fitted
-SHOWN = 20  # steps from one line of progress to the next
 
-
-def as_seed(value: object) -> int:
+def check_seed(value: object) -> int:
     """``value`` as a seed of first weights: a whole number, also one of numpy, from 0 to the largest that torch takes.
 
-    >>> as_seed(-1)
+    >>> check_seed(-1)
     Traceback (most recent call last):
-    jostle.base.errors.UsageError: seed=-1 must be a whole number, at least 0
+    jostle.base.errors.UsageError: seed=-1 must be a whole number from 0 to 18446744073709551615
     """
-    seed = checks.whole("seed", value, least=0)
-    if seed >= 2**64:
-        raise UsageError(f"seed={seed} must be below 2^64")
-    return seed
+    return checks.whole("seed", value, least=0, most=2**64 - 1)
 
 
 @contextlib.contextmanager
 def first_weights(seed: int) -> Iterator[None]:
-    """Inside, modules are float32 and their random numbers a function of ``seed``; afterwards all is as before."""
+    """Inside, modules are made in float32 with random numbers of ``seed``; then torch's settings are put back."""
     before = torch.get_default_dtype()
     with torch.random.fork_rng(devices=[]):
-        torch.default_generator.manual_seed(as_seed(seed))
+        torch.default_generator.manual_seed(check_seed(seed))
         torch.set_default_dtype(torch.float32)
         try:
             yield
@@ -44,12 +37,13 @@ def first_weights(seed: int) -> Iterator[None]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Design:
+class HardnessDesign:
     """Which network, and its sizes; paper 2's ``BitEncoder`` unless given.
 
     Arguments:
-        dim, depth, heads: as there; for transformers dim is even and a multiple of heads, and depth at least 2.
-        architecture: one of ``hardness.architectures.names()``; others than transformers have no use for heads.
+        dim, depth, heads: as in ``BitEncoder``; transformers need an even dim, a multiple of heads, and a depth of at
+            least 2.
+        architecture: one of ``hardness.architectures.names()``; only transformers use heads.
     """
 
     dim: int = 128
@@ -63,12 +57,12 @@ class Design:
         check_sizes(self.architecture, dim=self.dim, depth=self.depth, heads=self.heads)
 
     def create(self, n: int, seed: int) -> nn.Module:
-        """The untrained network for n bits, in float32; torch's own random state is left alone."""
+        """The untrained network for n bits, in float32; torch's own random state stays as it is."""
         with first_weights(seed):
             return ARCHITECTURES.get(self.architecture)(n, dim=self.dim, depth=self.depth, heads=self.heads)
 
     def describe(self) -> dict[str, Any]:
-        """All choices, as JSON values; a transformer is what is meant where no architecture is named."""
+        """All choices, as JSON values; without an architecture a transformer is meant."""
         found = asdict(self)
         if self.architecture == "transformer":
             del found["architecture"]
@@ -76,19 +70,20 @@ class Design:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
+class HardnessPlan:
     """Training by AdamW on the squared error, and when it ends.
 
     Paper 2: 10,000 steps of 1,024 fresh strings, lr 3e-4 and weight decay 0.1 on all weights. That is
-    ``Plan(fit_loss=0)``. By default a network that fits is settled and then left alone: once its smoothed loss is
-    below ``fit_loss`` it has ``settle`` more steps, in which the lr goes down to 0 in a straight line.
+    ``HardnessPlan(fit_loss=0)``. By default training ends once a network fits: after its smoothed loss has fallen below
+    ``fit_loss`` there are ``settle`` more steps, in which the lr goes down to 0 in a straight line.
 
     Arguments:
         batch_size, lr, weight_decay: of AdamW.
         steps: at most, on all lengths together.
-        fit_loss: a smaller smoothed loss counts as fitted, where labels are 0 and 1, each as often; for other labels it
-            is multiplied by 4 Var(label), as the best constant is closer to them. 0 for the full number of steps.
-        settle: steps after that.
+        fit_loss: a network has fitted once its smoothed loss is smaller, where labels are 0 and 1, each as often. For
+            other labels it is multiplied by 4 Var(label), as the best constant is closer to them. 0 for the full number
+            of steps.
+        settle: steps after a network has fitted.
         curriculum: shorter lengths that are trained on first, each until it is fitted.
     """
 
@@ -103,24 +98,23 @@ class Plan:
     def __post_init__(self) -> None:
         checks.sizes(batch_size=self.batch_size, steps=self.steps, settle=self.settle)
         checks.number("lr", self.lr, above=0)
-        for name, number in {"weight_decay": self.weight_decay, "fit_loss": self.fit_loss}.items():
-            if not isinstance(number, int | float) or isinstance(number, bool) or not 0 <= number < math.inf:
-                raise UsageError(f"{name} must be a finite number of at least 0, got {number!r}")
+        checks.number("weight_decay", self.weight_decay, least=0)
+        checks.number("fit_loss", self.fit_loss, least=0)
         if not _are_growing(self.curriculum):
             raise UsageError(f"curriculum={self.curriculum!r} must be growing lengths of at least 1, e.g. (4, 6, 8)")
 
     def lengths(self, n: int) -> list[int]:
         """The lengths that are trained on, one after the other.
 
-        >>> Plan(curriculum=(4, 6, 8, 10)).lengths(8)
+        >>> HardnessPlan(curriculum=(4, 6, 8, 10)).lengths(8)
         [4, 6, 8]
         """
         return [*(length for length in self.curriculum if length < n), n]
 
     def rates(self, steps: int, fitted: Tensor) -> Tensor:
-        """The lr of the next step of each network: whole until it fits, then down to 0; 0 where there is no next step.
+        """The lr of the next step of each network: constant until it fits, then down to 0; 0 at the end of training.
 
-        >>> Plan(lr=0.5, steps=10, settle=4).rates(6, torch.tensor([-1, 5])).tolist()
+        >>> HardnessPlan(lr=0.5, steps=10, settle=4).rates(6, torch.tensor([-1, 5])).tolist()
         [0.5, 0.375]
 
         Arguments:
@@ -140,5 +134,8 @@ def _are_growing(lengths: object) -> bool:
     """Whether these are whole numbers of at least 1, each larger than the one before; also if there are none."""
     if not isinstance(lengths, Sequence):
         return False
-    are_whole = all(isinstance(length, int) and not isinstance(length, bool) and length > 0 for length in lengths)
-    return are_whole and list(lengths) == sorted(set(lengths))
+    try:
+        found = [checks.whole("curriculum", length, least=1) for length in lengths]
+    except UsageError:
+        return False
+    return found == sorted(set(found))

@@ -1,12 +1,12 @@
 """Training on strings of many lengths, and accuracy on longer ones.
 
 A learned position beyond the longest string of training would never be trained. So strings are put at random places of
-a longer table of positions: every position is trained, and what is new about a longer string is its length alone.
-Without positions there would be nothing to tell: attention then sees shares of symbols, and 10 and 1100, of different
-parity, have the same.
+a longer table of positions: every position is trained, and only the length of a longer string is new. A network without
+positions could not learn PARITY: attention then sees shares of symbols, which 10 and 1100, of different parity, have in
+common.
 
-The released code of paper 2 (2402.09963) has no such experiment; that PARITY does not carry over to longer strings is
-what its theory implies, and that a scratchpad mends it.
+The released code of paper 2 (2402.09963) has no such experiment. Its theory implies that PARITY does not carry over to
+longer strings, and that a scratchpad helps.
 """
 
 import copy
@@ -24,12 +24,12 @@ from jostle.base.progress import Progress
 from jostle.base.randomness import Stream
 from jostle.models.bit_encoder import BitEncoder
 from jostle.models.bit_scratchpad import BitScratchpad
-from jostle_papers.p2402_09963.hardness.designs import Design, Plan, as_seed
-from jostle_papers.p2402_09963.hardness.observation import drawn
+from jostle_papers.p2402_09963.hardness.designs import HardnessDesign, HardnessPlan, check_seed
+from jostle_papers.p2402_09963.hardness.observation import draw_strings
 from jostle_papers.p2402_09963.hardness.passes import outputs
-from jostle_papers.p2402_09963.hardness.scratchpad import create_scratchpad, taught_loss, written
-from jostle_papers.p2402_09963.hardness.single import Weights, train_single
-from jostle_papers.p2402_09963.hardness.tasks import known
+from jostle_papers.p2402_09963.hardness.scratchpad import create_scratchpad, taught_loss, write_symbols
+from jostle_papers.p2402_09963.hardness.tasks import named_task
+from jostle_papers.p2402_09963.hardness.training import Weights, train_single
 
 Network = BitEncoder | BitScratchpad
 
@@ -38,11 +38,11 @@ _AT_ONCE = 256  # strings of a pass
 
 @dataclass(frozen=True, kw_only=True)
 class Span:
-    """The lengths that are trained on, and the table of positions that strings are put into.
+    """The lengths of training, and the table of positions that strings are put into.
 
     Arguments:
-        shortest, longest: lengths of training, all as often.
-        table: positions; the longest string that can be tried.
+        shortest, longest: lengths of training, all equally often.
+        table: number of positions, which is the longest string that can be tried.
     """
 
     shortest: int = 4
@@ -54,10 +54,10 @@ class Span:
         if not self.shortest <= self.longest <= self.table:
             raise UsageError(f"shortest, longest, table={self.shortest}, {self.longest}, {self.table} must not fall")
 
-    def drawn(self, seed: int, step: int, groups: int = 1) -> tuple[int, list[int]]:
-        """The length of the strings of a step, and for groups of them the place of their first bit; all uniform.
+    def draw(self, seed: int, step: int, groups: int = 1) -> tuple[int, list[int]]:
+        """The length of the strings of a step, and the offset of each group of them; all uniform.
 
-        >>> Span(shortest=4, longest=4, table=4).drawn(0, 7, groups=2)
+        >>> Span(shortest=4, longest=4, table=4).draw(0, 7, groups=2)
         (4, [0, 0])
         """
         first, *others = Stream(seed, "length and offsets").uniforms([0], [0], [step], size=1 + groups)[0]
@@ -68,8 +68,8 @@ class Span:
 def train_encoder(
     target: str,
     span: Span,
-    design: Design,
-    plan: Plan,
+    design: HardnessDesign,
+    plan: HardnessPlan,
     *,
     groups: int = 8,
     seed: int,
@@ -83,7 +83,7 @@ def train_encoder(
         span: lengths and positions.
         design: the network, a transformer.
         plan: the training.
-        groups: of the strings of a step, each at an offset of its own; must divide the batch size.
+        groups: into which the strings of a step are divided, each at an offset of its own; must divide the batch size.
         seed: of first weights, lengths, offsets and strings.
         folder: for the state; None for none.
         progress: true for a bar on a terminal and plain lines elsewhere, or a function of ``progress.State``.
@@ -91,7 +91,7 @@ def train_encoder(
     Returns:
         The network, the step after which it had fitted or None, and all steps.
     """
-    seed, task = as_seed(seed), known(target, span.longest)
+    seed, task = check_seed(seed), named_task(target, span.longest)
     network = design.create(span.table, seed)
     if not isinstance(network, BitEncoder):
         raise UsageError(f"architecture={design.architecture!r} cannot be put at offsets; expected 'transformer'")
@@ -100,7 +100,7 @@ def train_encoder(
         raise UsageError(f"batch_size={plan.batch_size} must be a multiple of groups={groups}")
 
     def loss(weights: Weights, step: int) -> Tensor:
-        length, offsets = span.drawn(seed, step, groups)
+        length, offsets = span.draw(seed, step, groups)
         bits = _strings(plan.batch_size, length, seed, step)
         labels = torch.from_numpy(task.label(bits.numpy())).float().view(groups, -1)
         found = outputs(_at_offsets(weights, offsets, length), bits.view(groups, -1, length), design.heads)
@@ -108,34 +108,34 @@ def train_encoder(
 
     settings = {"target": target, "seed": seed, "groups": groups, **design.describe(), **asdict(span)}
     scale = statistics.fmean(task.scale(length) for length in range(span.shortest, span.longest + 1))
-    _, fitted, steps = train_single(network, loss, plan, settings, scale=scale, folder=folder, progress=progress)
+    fitted, steps = train_single(network, loss, plan, settings, scale=scale, folder=folder, progress=progress)
     return network, fitted, steps
 
 
 def train_writer(
     span: Span,
-    plan: Plan,
+    plan: HardnessPlan,
     *,
     dim: int = 32,
     seed: int,
     folder: str | Path | None = None,
     progress: Progress = False,
 ) -> tuple[BitScratchpad, int | None, int]:
-    """Train a ``BitScratchpad`` to write the parities of all beginnings, with one length and one offset a step.
+    """Train a ``BitScratchpad`` to write the parities of all prefixes, with one length and one offset a step.
 
-    The rest is as in ``train_encoder``.
+    Arguments and results are those of ``train_encoder``; ``dim`` is the size of a ``BitScratchpad``.
     """
-    seed, task = as_seed(seed), known("parity", span.longest)
+    seed, task = check_seed(seed), named_task("parity", span.longest)
     network = create_scratchpad(span.table, seed, dim=dim)
 
     def loss(weights: Weights, step: int) -> Tensor:
-        length, [offset] = span.drawn(seed, step)
+        length, [offset] = span.draw(seed, step)
         bits, _, shares = task.batch(plan.batch_size, seed, step, length)
         shifted_weights = dict(weights) | {"positions": weights["positions"][offset:]}
         return taught_loss(network, shifted_weights, bits, shares)
 
     settings = {"scratchpad": True, "seed": seed, "dim": dim, **asdict(span)}
-    _, fitted, steps = train_single(network, loss, plan, settings, folder=folder, progress=progress)
+    fitted, steps = train_single(network, loss, plan, settings, folder=folder, progress=progress)
     return network, fitted, steps
 
 
@@ -146,24 +146,24 @@ def accuracy(network: Network, target: str, length: int, *, tests: int = 1024, p
     A network with a scratchpad writes all symbols on its own; its answer is the last one.
 
     Arguments:
-        network: from ``train_encoder`` or ``train_writer``; left as it was.
+        network: from ``train_encoder`` or ``train_writer``; it is left as it was.
         target: the function by name; parity for a scratchpad.
-        length: bits, at most as many as there are positions.
+        length: bits, at most the number of positions.
         tests: random strings, or all if there are no more.
         places: offsets, or all if there are no more.
         seed: of the strings.
     """
     checks.sizes(length=length, tests=tests, places=places)
-    bits = drawn(length, tests, seed, "tests")
-    labels = torch.from_numpy(known(target, length).label(bits.numpy().astype(np.int8)) > 0.5)
+    bits = draw_strings(length, tests, seed, "tests")
+    labels = torch.from_numpy(named_task(target, length).label(bits.numpy().astype(np.int8)) > 0.5)
     room = network.max_length - length
     offsets = sorted({round(room * place / max(places - 1, 1)) for place in range(places)})
-    right = [_answers(shifted(network, offset), bits) == labels for offset in offsets]
+    right = [_answers(shift_positions(network, offset), bits) == labels for offset in offsets]
     return float(torch.cat(right).double().mean())
 
 
 @torch.no_grad()
-def shifted(network: Network, offset: int) -> Network:
+def shift_positions(network: Network, offset: int) -> Network:
     """A copy of a network for strings that begin ``offset`` places into its table of positions."""
     twin = copy.deepcopy(network).eval()
     twin.positions.copy_(network.positions.roll(-offset, dims=0))
@@ -186,5 +186,5 @@ def _at_offsets(weights: Weights, offsets: list[int], length: int) -> dict[str, 
 def _answers(network: Network, bits: Tensor) -> Tensor:
     """Whether the answer to each string is 1, (batch,)."""
     if isinstance(network, BitScratchpad):
-        return written(network, bits)[:, -1] > 0
+        return write_symbols(network, bits)[:, -1] > 0
     return torch.cat([network(part) for part in torch.split(bits, _AT_ONCE)]) > 0.5

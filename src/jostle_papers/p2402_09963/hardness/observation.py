@@ -1,6 +1,6 @@
-"""The functions that a network computes once its weights have taken a step: whole tables of them.
+"""What a trained network is like: whether it fits, how sensitive its function is, and how its weights lie.
 
-What a trained network looks like: whether it fits, how sensitive its function is, and how its weights lie.
+``observe`` measures a network. ``moved_tables`` gives the functions that it computes after steps of its weights.
 """
 
 import math
@@ -19,55 +19,22 @@ from jostle.landscape import POSITIONS, average_direction_sharpness, layernorm_b
 from jostle.landscape.layernorm import is_norm
 from jostle.landscape.network import Network
 from jostle.landscape.weights import WeightNoise, chosen_parameters, preserve
-from jostle_papers.p2402_09963.hardness.tasks import Task, derived
-
-Floats = NDArray[np.float64]
-
-
-def moved_tables(network: nn.Module, n: int, *, rho: float, directions: int, seed: int = 0) -> tuple[Floats, Floats]:
-    """A network's outputs at all 2^n strings, (2^n,), and those of its copies, (directions, 2^n), in table order.
-
-    The copies are those of ``average_direction_sharpness``: its value is factor * the mean of (copy - table)^2.
-
-    >>> from jostle_papers.p2402_09963.hardness.designs import Design
-    >>> table, copies = moved_tables(Design(dim=4).create(3, seed=0), 3, rho=0.1, directions=5)
-    >>> table.shape, copies.shape
-    ((8,), (5, 8))
-
-    Arguments:
-        network: on bits, one number a string; left as it was.
-        n: bits.
-        rho: the length of a step; positions stay.
-        directions: how many copies, at least 1.
-        seed: of the directions.
-    """
-    checks.sizes(n=n, directions=directions)
-    rho, seed = checks.number("rho", rho, least=0), checks.whole("seed", seed)
-    strings = torch.from_numpy(cube.points(n)).to(next(network.parameters()).dtype)
-    held = Network(network, strings, skip=POSITIONS)
-    noise = WeightNoise(held.parameters, "sphere", rho, seed)
-    copies = np.empty((directions, 2**n))
-    with preserve(network):
-        outputs = torch.cat([held.clean_outputs(rows) for rows in held.batches()])
-        check_numbers(outputs, 2**n)
-        table = outputs.double().numpy()
-        for group in held.groups(noise, directions, None):
-            for rows, moved in held.moved_outputs(noise, group):  # (batch, draws)
-                copies[group, rows] = moved.double().mT.numpy()
-    return table, copies
-
+from jostle_papers.p2402_09963.hardness.tasks import HardnessTask, derive_seed
 
 CONVERGED = 1e-3
-"""A mean squared error below it, where labels are 0 and 1, is paper 2's rule for a run that counts."""
+"""Paper 2's rule for a run that counts: a smaller mean squared error, where labels are 0 and 1."""
 
 LARGEST = 12  # bits up to which all strings are tried
 STEP = 0.02  # of each weight in the released code
 _FLIPPED = 256  # strings beyond 12 bits whose neighbours are tried
+_AT_ONCE = 512  # strings of a pass
+
+Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Observation:
-    """One network, measured.
+    """Measures of one network.
 
     Arguments:
         loss: mean squared error where labels are 0 and 1, on all strings up to 12 bits, otherwise on fresh ones.
@@ -107,7 +74,7 @@ class Observation:
 
 def observe(
     network: nn.Module,
-    task: Task,
+    task: HardnessTask,
     *,
     directions: int = 100,
     strings: int = 256,
@@ -119,18 +86,18 @@ def observe(
 
     Arguments:
         network: in any mode; it is left as it was.
-        task: whose labels the loss is taken against, on all strings, trained on or not.
+        task: gives the labels for the loss, on all strings, trained on or not.
         directions: of steps in the space of weights.
-        strings: random ones on which sharpness and blow-up are taken, or all if there are no more.
+        strings: random ones for sharpness and blow-up, or all if there are no more.
         tests: random ones for loss and accuracy beyond 12 bits.
         level: of the interval of the sharpness.
         seed: of strings and directions.
     """
     checks.sizes(strings=strings, tests=tests)
-    few = drawn(task.n, strings, seed)
-    whole = drawn(task.n, 2**LARGEST if task.n <= LARGEST else tests, seed, "tests")
+    few = draw_strings(task.n, strings, seed)
+    many = draw_strings(task.n, 2**LARGEST if task.n <= LARGEST else tests, seed, "tests")
     labels = torch.from_numpy(task.label(few.numpy().astype(np.int8))).to(few.dtype)
-    outputs, wanted = _outputs(network, whole), task.label(whole.numpy().astype(np.int8))
+    outputs, wanted = _outputs(network, many), task.label(many.numpy().astype(np.int8))
     rho = step_length(network)
     common: dict[str, Any] = {"directions": directions, "label_values": (0.0, 1.0), "seed": seed, "level": level}
     moved = average_direction_sharpness(network, few, labels, rho=rho, **common)
@@ -153,14 +120,73 @@ def observe(
     )
 
 
+def moved_tables(network: nn.Module, n: int, *, rho: float, directions: int, seed: int = 0) -> tuple[Floats, Floats]:
+    """The outputs of a network at all 2^n strings, (2^n,), and those of copies whose weights took a step.
+
+    The copies, (directions, 2^n) in table order, are those of ``average_direction_sharpness``: its value is factor *
+    the mean of (copy - table)^2.
+
+    >>> from jostle_papers.p2402_09963.hardness.designs import HardnessDesign
+    >>> table, copies = moved_tables(HardnessDesign(dim=4).create(3, seed=0), 3, rho=0.1, directions=5)
+    >>> table.shape, copies.shape
+    ((8,), (5, 8))
+
+    Arguments:
+        network: on bits, one number for each string; it is left as it was.
+        n: bits.
+        rho: the length of a step; positions stay.
+        directions: number of copies, at least 1.
+        seed: of the directions.
+    """
+    checks.sizes(n=n, directions=directions)
+    rho, seed = checks.number("rho", rho, least=0), checks.whole("seed", seed)
+    strings = torch.from_numpy(cube.points(n)).to(next(network.parameters()).dtype)
+    held = Network(network, strings, skip=POSITIONS)
+    noise = WeightNoise(held.parameters, "sphere", rho, seed)
+    copies = np.empty((directions, 2**n))
+    with preserve(network):
+        outputs = torch.cat([held.clean_outputs(rows) for rows in held.batches()])
+        check_numbers(outputs, 2**n)
+        table = outputs.double().numpy()
+        for group in held.groups(noise, directions, None):
+            for rows, moved in held.moved_outputs(noise, group):  # (batch, draws)
+                copies[group, rows] = moved.double().mT.numpy()
+    return table, copies
+
+
 def step_length(network: nn.Module, std: float = STEP) -> float:
     """rho = std sqrt(number of weights but positions): as long as Gaussian steps of ``std`` on each of them are."""
     return std * math.sqrt(sum(weight.numel() for weight in chosen_parameters(network, POSITIONS).values()))
 
 
+def draw_strings(n: int, count: int, seed: int, purpose: str = "measured") -> Tensor:
+    """Random strings (count, n), others for another seed or purpose; or all in table order if there are no more."""
+    checks.sizes(count=count)
+    like, generator = torch.float32, torch.Generator().manual_seed(derive_seed(f"strings {purpose}", seed))
+    if n <= 30 and 2**n <= count:
+        return torch.from_numpy(cube.points(n)).to(like)
+    return torch.randint(2, (count, n), generator=generator).to(like) * 2 - 1
+
+
 def answers(network: nn.Module, n: int) -> np.ndarray[Any, np.dtype[np.int8]]:
-    """The function that a network has learnt, -1 or 1 by the side of 0.5, at all 2^n strings in table order."""
-    return np.where(_outputs(network, drawn(n, 2**n, 0)) > 0.5, 1, -1).astype(np.int8)
+    """The function that a network computes: -1 or 1 by the side of 0.5, at all 2^n strings in table order."""
+    return np.where(_outputs(network, draw_strings(n, 2**n, 0)) > 0.5, 1, -1).astype(np.int8)
+
+
+def check_numbers(outputs: Tensor, count: int) -> None:
+    """Raise unless a network has answered ``count`` strings with one number each; (count, 1) is refused."""
+    if outputs.shape != (count,):
+        raise UsageError(f"network answers with {tuple(outputs.shape)}; expected one number a string, ({count},)")
+
+
+def _total_sensitivity(network: nn.Module, n: int, seed: int) -> float:
+    if n <= LARGEST:
+        return float(pointwise.influences(answers(network, n)).sum())
+    points = draw_strings(n, _FLIPPED, seed, "flipped")
+    flips = 1 - 2 * torch.eye(n, dtype=points.dtype)
+    before = _outputs(network, points) > 0.5
+    after = _outputs(network, (points[:, None] * flips).flatten(0, 1)).reshape(len(points), n) > 0.5
+    return float((after != before[:, None]).sum(axis=1).mean())
 
 
 def _blowups(network: nn.Module, bits: Tensor) -> tuple[float, float, float]:
@@ -171,33 +197,8 @@ def _blowups(network: nn.Module, bits: Tensor) -> tuple[float, float, float]:
     return found.value, layernorm_blowup(network, bits, protocol="released").value, found.mean_square
 
 
-def _total_sensitivity(network: nn.Module, n: int, seed: int) -> float:
-    if n <= LARGEST:
-        return float(pointwise.influences(answers(network, n)).sum())
-    points = drawn(n, _FLIPPED, seed, "flipped")
-    flips = 1 - 2 * torch.eye(n, dtype=points.dtype)
-    before = _outputs(network, points) > 0.5
-    after = _outputs(network, (points[:, None] * flips).flatten(0, 1)).reshape(len(points), n) > 0.5
-    return float((after != before[:, None]).sum(axis=1).mean())
-
-
-def drawn(n: int, count: int, seed: int, purpose: str = "measured") -> Tensor:
-    """Random strings (count, n), others for another seed or purpose; or all in table order if there are no more."""
-    checks.sizes(count=count)
-    like, generator = torch.float32, torch.Generator().manual_seed(derived(f"strings {purpose}", seed))
-    if n <= 30 and 2**n <= count:
-        return torch.from_numpy(cube.points(n)).to(like)
-    return torch.randint(2, (count, n), generator=generator).to(like) * 2 - 1
-
-
-def _outputs(network: nn.Module, bits: Tensor) -> np.ndarray[Any, np.dtype[np.float64]]:
+def _outputs(network: nn.Module, bits: Tensor) -> Floats:
     with preserve(network):
-        found = torch.cat([network(part) for part in torch.split(bits, 512)])
+        found = torch.cat([network(part) for part in torch.split(bits, _AT_ONCE)])
     check_numbers(found, len(bits))
     return found.double().numpy()
-
-
-def check_numbers(outputs: Tensor, count: int) -> None:
-    """Raise unless a network has answered ``count`` strings with one number each, which (count, 1) is not."""
-    if outputs.shape != (count,):
-        raise UsageError(f"network answers with {tuple(outputs.shape)}; expected one number a string, ({count},)")

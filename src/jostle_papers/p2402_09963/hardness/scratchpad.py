@@ -1,6 +1,6 @@
-"""PARITY by steps: networks that write the parities of all beginnings of a string, trained and measured.
+"""PARITY in steps: networks that write the parities of all prefixes of a string, trained and measured.
 
-The symbol at place i is x_1 ... x_i as a product of signs, which is y_{i-1} x_i: no step depends on more than two
+The symbol at place i is y_i = x_1 ... x_i as a product of signs, which is y_{i-1} x_i: no step depends on more than two
 symbols. Paper 2 (2402.09963) trains ``BitScratchpad`` on it by teacher forcing and lets it write by greedy steps.
 """
 
@@ -20,20 +20,20 @@ from jostle.base.progress import Progress
 from jostle.landscape import POSITIONS, average_direction_sharpness, layernorm_blowup, parameter_norm
 from jostle.landscape.weights import preserve
 from jostle.models.bit_scratchpad import BitScratchpad
-from jostle_papers.p2402_09963.hardness.designs import Plan, as_seed, first_weights
-from jostle_papers.p2402_09963.hardness.observation import drawn, step_length
-from jostle_papers.p2402_09963.hardness.single import Weights, train_single
-from jostle_papers.p2402_09963.hardness.tasks import known
+from jostle_papers.p2402_09963.hardness.designs import HardnessPlan, check_seed, first_weights
+from jostle_papers.p2402_09963.hardness.observation import draw_strings, step_length
+from jostle_papers.p2402_09963.hardness.tasks import named_task
+from jostle_papers.p2402_09963.hardness.training import Weights, train_single
 
 ACCURATE = 0.999
-"""A larger share of right symbols, when the network writes on its own, is paper 2's rule for a run that counts."""
+"""Paper 2's rule for a run that counts: a larger share of right symbols when the network writes on its own."""
 
 _AT_ONCE = 256  # strings of a pass
 
 
 @dataclass(frozen=True)
 class WrittenObservation:
-    """A network with a scratchpad, measured.
+    """Measures of a network with a scratchpad.
 
     Arguments:
         loss: mean squared error over all places if all symbols before are right, where labels are 0 and 1.
@@ -73,7 +73,7 @@ class WrittenObservation:
 
 
 def prefix_parities(bits: Tensor) -> Tensor:
-    """The parity of each beginning, as a product of signs, (batch, tokens) of -1 and 1 -> the same.
+    """The parity of each prefix, as a product of signs, (batch, tokens) of -1 and 1 -> the same shape.
 
     >>> prefix_parities(torch.tensor([[-1, 1, -1, -1]])).tolist()
     [[-1, -1, 1, -1]]
@@ -82,21 +82,21 @@ def prefix_parities(bits: Tensor) -> Tensor:
 
 
 def create_scratchpad(n: int, seed: int, **sizes: Any) -> BitScratchpad:
-    """The untrained network for n bits, in float32; torch's own random state is left alone."""
+    """The untrained network for n bits, in float32; torch's own random state stays as it is."""
     with first_weights(seed):
         return BitScratchpad(max_length=n, **sizes)
 
 
 def train_scratchpad(
     n: int,
-    plan: Plan,
+    plan: HardnessPlan,
     *,
     seed: int,
     sizes: Mapping[str, int] | None = None,
     folder: str | Path | None = None,
     progress: Progress = False,
 ) -> tuple[BitScratchpad, int | None, int]:
-    """Train a network to write the parities of all beginnings of n fresh bits, given the right symbols before each.
+    """Train a network to write the parities of all prefixes of n fresh bits, given the right symbols before each.
 
     Arguments:
         n: bits.
@@ -109,7 +109,7 @@ def train_scratchpad(
     Returns:
         The network, the step after which it had fitted or None, and all steps.
     """
-    seed, task = as_seed(seed), known("parity", n)
+    seed, task = check_seed(seed), named_task("parity", n)
     for size in sizes or {}:
         checks.choice("size", size, inspect.signature(BitScratchpad).parameters.keys() - {"max_length"})
     network = create_scratchpad(n, seed, **(sizes or {}))
@@ -119,12 +119,12 @@ def train_scratchpad(
         return taught_loss(network, weights, bits, shares)
 
     settings = {"scratchpad": n, "seed": seed, "sizes": dict(sizes or {})}
-    _, fitted, steps = train_single(network, loss, plan, settings, folder=folder, progress=progress)
+    fitted, steps = train_single(network, loss, plan, settings, folder=folder, progress=progress)
     return network, fitted, steps
 
 
 def taught_loss(network: BitScratchpad, weights: Weights, bits: Tensor, shares: Tensor) -> Tensor:
-    """The mean squared error of a network with these weights, all symbols before being right.
+    """The mean squared error of a network with these weights, given the right symbols before each place.
 
     Arguments:
         network: whose weights are not used.
@@ -159,13 +159,13 @@ def observe_scratchpad(
         seed: of strings and directions.
     """
     checks.sizes(n=n, strings=strings, tests=tests)
-    few, whole = drawn(n, strings, seed), drawn(n, tests, seed, "tests")
+    few, whole = draw_strings(n, strings, seed), draw_strings(n, tests, seed, "tests")
     inputs = {"bits": few, "scratchpad": prefix_parities(few)}
     rho = step_length(network)
     common: dict[str, Any] = {"rho": rho, "directions": directions, "label_values": (0.0, 1.0), "seed": seed}
     moved = average_direction_sharpness(network, inputs, level=level, **common)
     ends = moved.function.interval if len(few) == 2**n else moved.population
-    right = (written(network, whole) == prefix_parities(whole)).double()
+    right = (write_symbols(network, whole) == prefix_parities(whole)).double()
     sides = {protocol: _blowups(network, inputs, protocol) for protocol in ("paper", "released")}
     return WrittenObservation(
         loss=_loss(network, whole),
@@ -184,8 +184,8 @@ def observe_scratchpad(
     )
 
 
-def written(network: BitScratchpad, bits: Tensor) -> Tensor:
-    """What a network writes on its own, by greedy steps, (batch, tokens) of -1 and 1."""
+def write_symbols(network: BitScratchpad, bits: Tensor) -> Tensor:
+    """The symbols that a network writes on its own, by greedy steps, (batch, tokens) of -1 and 1."""
     with preserve(network):
         return torch.cat([network.generate(part) for part in torch.split(bits, _AT_ONCE)])
 

@@ -1,4 +1,4 @@
-"""What is learnt: a function from n bits to labels between 0 and 1, from all strings or from some of them."""
+"""Functions to learn: from n bits to labels between 0 and 1, from all strings or from some of them."""
 
 import hashlib
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ TARGETS = ("parity", "majority", "first", "mean")
 """The functions of paper 2's figures."""
 
 FACTOR = 4.0
-"""Of squares, where labels of 0 and 1 become -1 and 1."""
+"""By which squared errors grow when labels of 0 and 1 become -1 and 1."""
 
 Floats = NDArray[np.float64]
 
@@ -26,17 +26,17 @@ _ENUMERATED = 12
 
 
 @dataclass(frozen=True, eq=False)
-class Task:
-    """A function to be learnt, and the strings it is learnt from: fresh ones every time, or some of the 2^n.
+class HardnessTask:
+    """A function to learn, and the strings to learn it from: fresh ones in every step, or some of the 2^n.
 
-    Labels are those of the released code: 0 for -1, 1 for 1, and the mean of bits of 0 and 1. As there, batches are
-    drawn with replacement.
+    Labels are those of the released code: 0 for -1, 1 for 1, and for MEAN the mean of bits of 0 and 1. Like there,
+    batches are drawn with replacement.
 
     Arguments:
         name: of the function.
         n: bits.
         labels: of all 2^n strings in table order, (2^n,); None for the function called ``name`` of ``jostle.boolean``.
-        rows: of the table that are trained on; None for all strings.
+        rows: of the table, the strings to train on; None for all strings.
     """
 
     name: str
@@ -45,7 +45,7 @@ class Task:
     rows: NDArray[np.int64] | None = None
 
     def label(self, bits: NDArray[np.int8]) -> Floats:
-        """The labels of strings (count, tokens) of -1 and 1; shorter ones are of the same function of fewer bits."""
+        """The labels of strings (count, tokens) of -1 and 1; shorter strings are labelled by the shorter function."""
         if self.labels is not None:
             return self.labels[(bits > 0) @ (1 << np.arange(self.n)[::-1])]
         values = functions.create(self.name, bits.shape[1])(bits)
@@ -54,14 +54,16 @@ class Task:
     def batch(self, size: int, seed: int, step: int, length: int | None = None) -> tuple[Tensor, Tensor, Tensor]:
         """A batch as a function of seed and step: strings (count, length), labels (count,) and shares (count,).
 
-        ``size`` strings are drawn with replacement, uniformly from those that are trained on. If there are no more than
-        ``size`` of these, all of them are returned, each with the share of the batch that it makes up, which may be 0:
-        the same loss from fewer evaluations.
+        ``size`` strings are drawn with replacement, uniformly from those to train on. If these are at most ``size``,
+        all of them are returned, each with its share of the batch, which may be 0: the same loss from fewer
+        evaluations.
 
         Arguments:
-            length: of the strings, n unless given; shorter ones only of functions by name.
+            size: strings drawn.
+            seed, step: what the batch is a function of.
+            length: of the strings, n unless given; shorter ones only for functions by name.
         """
-        generator = torch.Generator().manual_seed(derived(f"batch {self.name}", seed, step))
+        generator = torch.Generator().manual_seed(derive_seed(f"batch {self.name}", seed, step))
         length = self.n if length is None else length
         if self.rows is None and (length > _FEW_BITS or 2**length > size):
             bits = torch.randint(2, (size, length), generator=generator).numpy().astype(np.int8) * 2 - 1
@@ -75,55 +77,55 @@ class Task:
         return torch.from_numpy(strings), torch.from_numpy(self.label(strings)).float(), shares
 
     def scale(self, length: int | None = None) -> float:
-        """4 Var(label) over the strings that are trained on: 1 for a balanced function, 1 / n for MEAN; 1 if constant.
+        """4 Var(label) over the strings to train on: 1 for a balanced function, 1 / n for MEAN; 1 if constant.
 
-        Exact up to 12 bits; beyond, from 4,096 random strings, always the same.
+        Exact up to 12 bits; beyond, from 4,096 random strings that are always the same.
         """
         length = self.n if length is None else length
         if self.rows is not None:
-            bits = self.trained_on()[0]
+            bits = self.training_strings()[0]
         elif length <= _ENUMERATED:
             bits = cube.points(length)
         else:
             bits = self.batch(2**_ENUMERATED, seed=0, step=-1, length=length)[0].numpy()
         return FACTOR * float(self.label(bits).var()) or 1.0
 
-    def trained_on(self) -> tuple[NDArray[np.int8], Floats]:
-        """The strings that are trained on and their labels; all 2^n if there is no choice of them."""
+    def training_strings(self) -> tuple[NDArray[np.int8], Floats]:
+        """The strings to train on and their labels; all 2^n if ``rows`` is None."""
         points = cube.points(self.n) if self.rows is None else cube.points(self.n)[self.rows]
         return points, self.label(points)
 
     def describe(self) -> dict[str, Any]:
-        """What the task is, as JSON values; tables and choices of strings by a digest."""
+        """The task as JSON values; labels and rows are digests."""
         return {"name": self.name, "n": self.n, "labels": _digest(self.labels), "rows": _digest(self.rows)}
 
 
-def known(name: str, n: int) -> Task:
-    """The function of ``jostle.boolean.functions`` called ``name``, learnt from fresh strings.
+def named_task(name: str, n: int) -> HardnessTask:
+    """The function of ``jostle.boolean.functions`` called ``name``, to learn from fresh strings.
 
     Differs: parity is 1 for an even number of bits that are -1; the released code's is 1 for an odd number of 1.
 
-    >>> known("majority", 3).label(np.array([[1, 1, -1], [-1, -1, 1]], dtype=np.int8)).tolist()
+    >>> named_task("majority", 3).label(np.array([[1, 1, -1], [-1, -1, 1]], dtype=np.int8)).tolist()
     [1.0, 0.0]
     """
     checks.sizes(n=n)
     if not isinstance(name, str):
         raise UsageError(f"name={name!r} must be the name of a function, e.g. 'parity'")
     functions.create(name, n)
-    return Task(name, n)
+    return HardnessTask(name, n)
 
 
-def tabulated(labels: ArrayLike, *, train_size: int | None = None, seed: int = 0, name: str = "table") -> Task:
-    """A function given by its table, learnt from ``train_size`` strings drawn without replacement, or from all.
+def table_task(labels: ArrayLike, *, train_size: int | None = None, seed: int = 0, name: str = "table") -> HardnessTask:
+    """A function given by its table, to learn from ``train_size`` strings drawn without replacement, or from all.
 
-    >>> tabulated([0, 1, 1, 0], train_size=3).rows.tolist()
+    >>> table_task([0, 1, 1, 0], train_size=3).rows.tolist()
     [0, 2, 3]
 
     Arguments:
         labels: (2^n,) from 0 to 1, in the order of ``itertools.product((-1, 1), repeat=n)``.
-        train_size: how many strings; None for all.
-        seed: of the choice.
-        name: for people.
+        train_size: number of strings; None for all.
+        seed: of the choice of strings.
+        name: shown in messages and progress.
     """
     try:
         table = np.asarray(labels, dtype=np.float64)
@@ -135,29 +137,29 @@ def tabulated(labels: ArrayLike, *, train_size: int | None = None, seed: int = 0
     if not ((table >= 0) & (table <= 1)).all():
         raise UsageError("labels must lie between 0 and 1; for a table of -1 and 1 give (table + 1) / 2")
     if train_size is None:
-        return Task(name, cube.dimension(table), table, np.arange(size))
+        return HardnessTask(name, cube.dimension(table), table, np.arange(size))
     checks.sizes(train_size=train_size)
     if train_size > size:
         raise UsageError(f"train_size={train_size} must be at most {size}, the number of all strings")
-    generator = torch.Generator().manual_seed(derived("strings", seed, train_size))
+    generator = torch.Generator().manual_seed(derive_seed("strings", seed, train_size))
     rows = torch.randperm(size, generator=generator)[:train_size].sort().values.numpy()
-    return Task(name, cube.dimension(table), table, rows)
+    return HardnessTask(name, cube.dimension(table), table, rows)
 
 
-def completed(task: Task, seed: int) -> Floats:
-    """A table with the labels that ``task`` is trained on and fair coins elsewhere, (2^n,)."""
+def complete_table(task: HardnessTask, seed: int) -> Floats:
+    """A table with the labels of the training strings of ``task`` and fair coins elsewhere, (2^n,)."""
     if task.labels is None or task.rows is None:
-        raise UsageError("only a task of a table has strings that are not trained on")
-    generator = torch.Generator().manual_seed(derived("completion", seed, 0))
+        raise UsageError("task must be made by table_task: only a table has strings that are not trained on")
+    generator = torch.Generator().manual_seed(derive_seed("completion", seed, 0))
     table = torch.randint(2, (len(task.labels),), generator=generator).numpy().astype(np.float64)
     table[task.rows] = task.labels[task.rows]
     return table
 
 
-def derived(purpose: str, *numbers: int) -> int:
-    """A seed of its own for each purpose and numbers: what is drawn from two of them has nothing in common."""
-    said = " ".join(map(str, ["jostle.hardness", purpose, *(checks.whole("seed", number) for number in numbers)]))
-    digest = hashlib.blake2b(said.encode(), digest_size=8).digest()
+def derive_seed(purpose: str, *numbers: int) -> int:
+    """A seed for this purpose and these numbers; random numbers of two such seeds are independent."""
+    text = " ".join(map(str, ["jostle.hardness", purpose, *(checks.whole("seed", number) for number in numbers)]))
+    digest = hashlib.blake2b(text.encode(), digest_size=8).digest()
     return int.from_bytes(digest, "big") >> 1  # torch takes 63 bits
 
 

@@ -1,29 +1,56 @@
-"""Training of one network, or of several at once, from seeds of their own, each on its own function and strings."""
+"""Training by a ``HardnessPlan``: of several networks at once, each on its own function, or of one on its own loss."""
 
-import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
 from jostle.base import checks
-from jostle.base.errors import FailureError, UsageError
-from jostle.base.progress import Progress, reporter
-from jostle.base.progress import State as Shown
+from jostle.base.errors import UsageError
+from jostle.base.progress import Progress
 from jostle_papers.p2402_09963.hardness.architectures import evaluation, takes_shorter
-from jostle_papers.p2402_09963.hardness.designs import SHOWN, SMOOTHING, Design, Plan, as_seed
-from jostle_papers.p2402_09963.hardness.layout import Layout
-from jostle_papers.p2402_09963.hardness.storage import STATE, State, checked_folder, load_state, save_state
-from jostle_papers.p2402_09963.hardness.tasks import Task
+from jostle_papers.p2402_09963.hardness.designs import HardnessDesign, HardnessPlan
+from jostle_papers.p2402_09963.hardness.tasks import HardnessTask
+from jostle_papers.stacked.adamw import StackedAdamW
+from jostle_papers.stacked.layout import Layout
+from jostle_papers.stacked.state import StackedState, check_folder
+from jostle_papers.stacked.training import StackedTraining, check_seeds, train_stacked
 
+SMOOTHING = 0.95  # of the loss that says when a network has fitted
 _NUMBERS = 2**18  # of tokens at once: one megabyte
 
+Weights = Mapping[str, Tensor]
+
 Watch = Callable[[int, tuple[nn.Module, ...]], None]
-"""Told how many steps are done, and given the networks after them."""
+"""Called with the number of steps done, and with the networks after them."""
+
+Loss = Callable[[Weights, int], Tensor]
+"""Weights by name and the number of steps done, to the mean squared error on the batch of that step."""
+
+
+@dataclass
+class FitState(StackedState):
+    """Training by a plan after some steps.
+
+    Arguments:
+        loss: smoothed, (networks,); NaN before the first step of a length.
+        fitted: the step after which each network had fitted the full length, (networks,); -1 before.
+        stage: which of the lengths is trained on, ().
+    """
+
+    loss: Tensor
+    fitted: Tensor
+    stage: Tensor
+
+    @classmethod
+    def start(cls, weights: Tensor) -> Self:
+        count = len(weights)
+        nothing = torch.full((count,), torch.nan, dtype=torch.float64)
+        return cls(weights, StackedAdamW.start(weights), nothing, torch.full((count,), -1), torch.tensor(0))
 
 
 @dataclass(frozen=True)
@@ -44,34 +71,35 @@ class Trained:
 
 
 def train(
-    tasks: Sequence[Task] | Task,
-    design: Design,
-    plan: Plan,
+    tasks: Sequence[HardnessTask] | HardnessTask,
+    design: HardnessDesign,
+    plan: HardnessPlan,
     *,
     seeds: Sequence[int],
     folder: str | Path | None = None,
     checkpoint_every: int = 200,
     watch: Watch | None = None,
     watch_every: int = 100,
+    device: str | torch.device = "cpu",
     progress: Progress = False,
 ) -> Trained:
     """Train a network from each seed, all at once.
 
-    A network does not depend on which others are trained with it, up to rounding, unless there is a curriculum: all go
-    on to its next length together. With ``folder`` the state is written there every ``checkpoint_every`` steps; called
-    again, training goes on from it and ends with the same weights, bit for bit, as if it had not been interrupted (same
-    machine, torch and number of threads).
+    A network does not depend on which others are trained with it, up to rounding, unless there is a curriculum: all
+    change to its next length together. With ``folder`` training that was interrupted resumes bit for bit; see
+    ``train_stacked``.
 
     Arguments:
         tasks: one for all networks or one for each, all of the same number of bits.
         design: the network.
         plan: the training.
-        seeds: of first weights and of strings, one a network.
+        seeds: of first weights and of strings, one for each network.
         folder: for the state; None for none.
         checkpoint_every: steps between states.
         watch: called before the first step and after every ``watch_every``, with networks of its own. Training that
-            goes on from a state calls it again for steps since that state, with the same weights.
+            resumes from a state calls it again for steps since that state, with the same weights.
         watch_every: steps.
+        device: where to train.
         progress: true for a bar on a terminal and plain lines elsewhere, or a function of ``progress.State``.
 
     Raises:
@@ -79,134 +107,193 @@ def train(
         FailureError: training diverged, or a file could not be written.
     """
     checks.sizes(checkpoint_every=checkpoint_every, watch_every=watch_every)
-    seeds = _as_seeds(seeds)
-    training = _Training(_checked(tasks, seeds, design, plan), design, plan, seeds, folder)
-    label = f"train {training.tasks[0].name}"
-    with contextlib.closing(reporter(progress, label)) as report:
-        if watch is not None and training.state.steps == 0:
-            watch(0, training.result().networks)
-        while not training.is_over():
-            training.step()
-            if watch is not None and training.state.steps % watch_every == 0:  # before the state that lies behind it
-                watch(training.state.steps, training.result().networks)
-            if training.state.steps % checkpoint_every == 0:
-                training.save()
-            if training.state.steps % SHOWN == 0:
-                report(training.shown())
-    training.save()
-    return training.result()
+    seeds = check_seeds(seeds)
+    place = None if folder is None else check_folder(folder)
+    training = _TogetherTraining(_check_tasks(tasks, seeds, design, plan), design, plan, seeds, watch, watch_every)
+    state = train_stacked(training, folder=place, checkpoint_every=checkpoint_every, device=device, progress=progress)
+    return Trained(
+        training.networks(state),
+        tuple(state.loss.tolist()),
+        tuple(None if step < 0 else int(step) for step in state.fitted.tolist()),
+        state.steps,
+    )
 
 
-class _Training:
-    """Networks on their way."""
+def train_single(
+    network: nn.Module,
+    loss: Loss,
+    plan: HardnessPlan,
+    settings: Mapping[str, Any],
+    *,
+    scale: float = 1.0,
+    folder: str | Path | None = None,
+    checkpoint_every: int = 200,
+    progress: Progress = False,
+) -> tuple[int | None, int]:
+    """Train one module on a loss of its own, in place; it ends in eval mode. For scratchpads and many lengths.
+
+    Arguments:
+        network: a module with its first weights.
+        loss: what is made smaller.
+        plan: its steps, rates and end; batches and lengths are the concern of ``loss``.
+        settings: what tells this training from others, JSON values, for the state on disk.
+        scale: 4 Var(label), by which ``fit_loss`` is multiplied.
+        folder, checkpoint_every, progress: as in ``train``.
+
+    Returns:
+        The step after which the smoothed loss was below ``fit_loss`` or None, and all steps.
+    """
+    checks.sizes(checkpoint_every=checkpoint_every)
+    if plan.curriculum:
+        raise UsageError(f"curriculum={plan.curriculum} is for train; here the loss chooses its lengths")
+    place = None if folder is None else check_folder(folder)
+    training = _SingleTraining(network, loss, plan, scale, settings)
+    state = train_stacked(training, folder=place, checkpoint_every=checkpoint_every, progress=progress)
+    training.layout.fill(network, state.weights, 0)
+    network.eval()
+    fitted = int(state.fitted)
+    return None if fitted < 0 else fitted, state.steps
+
+
+class _PlanTraining(StackedTraining[FitState]):
+    """Rates by a plan, and when its networks have fitted.
+
+    Arguments:
+        plan: the training.
+        enough: the smoothed loss below which a network has fitted, (lengths, networks).
+    """
+
+    kind = FitState
+
+    def __init__(self, plan: HardnessPlan, enough: Tensor) -> None:
+        self.lr, self.weight_decay = plan.lr, plan.weight_decay
+        self.plan, self._enough = plan, enough
+
+    def note(self, state: FitState, losses: Tensor, rates: Tensor | float) -> None:
+        """Smooth the losses of networks that are still trained, and see which have fitted."""
+        losses = losses.to(state.loss)
+        smoothed = torch.where(state.loss.isnan(), losses, SMOOTHING * state.loss + (1 - SMOOTHING) * losses)
+        is_trained = torch.as_tensor(rates, device=losses.device).flatten() > 0
+        state.loss = torch.where(is_trained, smoothed, state.loss)
+        stage = int(state.stage)
+        fits = state.loss < self._enough[stage].to(state.loss.device)
+        if stage == len(self._enough) - 1:
+            now = torch.full_like(state.fitted, state.steps)
+            state.fitted = torch.where((state.fitted < 0) & fits, now, state.fitted)
+        elif bool(fits.all()):  # all change to the next length together
+            state.stage = state.stage + 1
+            state.loss = torch.full_like(state.loss, torch.nan)
+
+    def share(self, state: FitState) -> float:
+        return state.steps / self.plan.steps
+
+    def summary(self, state: FitState, losses: Tensor) -> str:
+        return f"loss {', '.join(f'{loss:.2e}' for loss in state.loss.tolist())}"
+
+
+class _TogetherTraining(_PlanTraining):
+    """Several networks of one design, each on strings and labels of its own task."""
 
     def __init__(
-        self, tasks: list[Task], design: Design, plan: Plan, seeds: list[int], folder: str | Path | None
+        self,
+        tasks: list[HardnessTask],
+        design: HardnessDesign,
+        plan: HardnessPlan,
+        seeds: tuple[int, ...],
+        watch: Watch | None,
+        watch_every: int,
     ) -> None:
-        self.tasks, self._design, self._plan, self._seeds = tasks, design, plan, seeds
         self._n = tasks[0].n
-        self._layout = Layout(design, self._n)
+        self._lengths = plan.lengths(self._n)
+        scales = [[task.scale(length) for task in tasks] for length in self._lengths]
+        super().__init__(plan, plan.fit_loss * torch.tensor(scales, dtype=torch.float64))
+        self.label = f"train {tasks[0].name}"
+        self._tasks, self._design, self._seeds = tasks, design, seeds
+        self._watch, self._watch_every = watch, watch_every
+        self._layout = Layout(design.create(self._n, 0))
         self._outputs = evaluation(design.architecture, design.create(self._n, 0), design.heads)
-        self._path = None if folder is None else checked_folder(folder) / STATE
-        scales = [[task.scale(length) for task in tasks] for length in plan.lengths(self._n)]
-        self._enough = plan.fit_loss * torch.tensor(scales, dtype=torch.float64)  # (lengths, networks)
-        about: dict[str, Any] = {"tasks": [task.describe() for task in tasks], "seeds": seeds}
-        self._settings = about | design.describe() | plan.describe()
-        found = None if self._path is None else load_state(self._path, self._settings)
-        self.state = self._first() if found is None else found
 
-    def _first(self) -> State:
-        weights = self._layout.stack([self._design.create(self._n, seed) for seed in self._seeds])
-        return State.start(weights)
+    def describe(self) -> dict[str, Any]:
+        about: dict[str, Any] = {"tasks": [task.describe() for task in self._tasks], "seeds": list(self._seeds)}
+        return about | self._design.describe() | self.plan.describe()
 
-    def is_over(self) -> bool:
-        """Whether no step is left, or no network goes on."""
-        return not bool(self._rates().any())
+    def start(self) -> FitState:
+        return FitState.start(self._layout.stack([self._design.create(self._n, seed) for seed in self._seeds]))
 
-    def step(self) -> None:
-        """One step of all networks that are not done."""
-        state, plan = self.state, self._plan
-        length = plan.lengths(self._n)[state.stage]
+    def rates(self, state: FitState) -> Tensor:
+        return self.plan.rates(state.steps, state.fitted).to(state.weights.dtype).unsqueeze(1)
+
+    def loss_and_gradient(self, state: FitState) -> tuple[Tensor, Tensor]:
+        length, device = self._length(state), state.weights.device
         batches = [
-            task.batch(plan.batch_size, seed, state.steps, length)
-            for task, seed in zip(self.tasks, self._seeds, strict=True)
+            task.batch(self.plan.batch_size, seed, state.steps, length)
+            for task, seed in zip(self._tasks, self._seeds, strict=True)
         ]
-        # Of other lengths only where networks have other numbers of strings: filled up with strings of share 0.
-        padded = [pad_sequence(list(parts), batch_first=True) for parts in zip(*batches, strict=True)]
-        rates, size = self._rates(), self._at_once(length)
-        gradient, losses = torch.zeros_like(state.weights), torch.zeros(len(self._seeds), dtype=torch.float64)
-        weights = state.weights.requires_grad_()
-        for bits, labels, shares in zip(*(torch.split(part, size, dim=1) for part in padded), strict=True):
+        # Batches differ in size only where networks have other numbers of strings: filled up with strings of share 0.
+        padded = [pad_sequence(list(parts), batch_first=True).to(device) for parts in zip(*batches, strict=True)]
+        gradient, losses = torch.zeros_like(state.weights), torch.zeros_like(state.loss)
+        weights = state.weights.detach().requires_grad_()
+        pieces = zip(*(torch.split(part, self._at_once(length), dim=1) for part in padded), strict=True)
+        for bits, labels, shares in pieces:
             found = self._outputs(self._layout.views(weights), bits)
             parts = ((found - labels).square() * shares).sum(dim=1)  # (networks,)
             gradient += torch.autograd.grad(parts.sum(), weights)[0]
             losses += parts.detach()
-        state.weights = weights.detach()
-        state.optimizer.step(state.weights, gradient, rates, plan.weight_decay)
-        self._note(losses, rates)
+        return losses, gradient
+
+    def next_look(self, step: int) -> int | None:
+        return None if self._watch is None else step - step % self._watch_every + self._watch_every
+
+    def look(self, state: FitState) -> None:
+        """Show the networks to whoever watches."""
+        if self._watch is not None:
+            self._watch(state.steps, self.networks(state))
+
+    def summary(self, state: FitState, losses: Tensor) -> str:
+        return f"{self._length(state)} bits, {super().summary(state, losses)}"
+
+    def networks(self, state: FitState) -> tuple[nn.Module, ...]:
+        """The networks as they are, each a module of its own."""
+        return tuple(self._layout.unstack(state.weights, row) for row in range(len(self._seeds)))
+
+    def _length(self, state: FitState) -> int:
+        return self._lengths[int(state.stage)]
 
     def _at_once(self, length: int) -> int:
         """How many strings of each network are in memory together: their tokens stay in the cache."""
         return max(16, _NUMBERS // (len(self._seeds) * length * self._design.dim))
 
-    def _rates(self) -> Tensor:
-        """The lr of each network, (networks, 1)."""
-        state = self.state
-        return self._plan.rates(state.steps, state.fitted).to(state.weights.dtype).unsqueeze(1)
 
-    def _note(self, losses: Tensor, rates: Tensor) -> None:
-        """Smooth the losses of networks that go on, and see who has fitted."""
-        state = self.state
-        if not bool(losses.isfinite().all()):
-            raise FailureError(
-                f"training diverged before step {state.steps}; a smaller lr than {self._plan.lr} may help"
-            )
-        smoothed = torch.where(state.loss.isnan(), losses, SMOOTHING * state.loss + (1 - SMOOTHING) * losses)
-        state.loss = torch.where(rates[:, 0] > 0, smoothed, state.loss)
-        fits = state.loss < self._enough[state.stage]
-        if state.stage < len(self._plan.lengths(self._n)) - 1:
-            if bool(fits.all()):  # all go on to the next length together
-                state.stage += 1
-                state.loss = torch.full_like(state.loss, torch.nan)
-        else:
-            state.fitted = torch.where(
-                (state.fitted < 0) & fits, torch.full_like(state.fitted, state.steps), state.fitted
-            )
+class _SingleTraining(_PlanTraining):
+    """One module on a loss of its own."""
 
-    def save(self) -> None:
-        """Write the state to the folder, if there is one."""
-        if self._path is not None:
-            save_state(self._path, self.state, self._settings)
+    def __init__(
+        self, network: nn.Module, loss: Loss, plan: HardnessPlan, scale: float, settings: Mapping[str, Any]
+    ) -> None:
+        super().__init__(plan, torch.full((1, 1), scale * plan.fit_loss, dtype=torch.float64))
+        self.layout = Layout(network)
+        self._network, self._loss, self._settings = network, loss, settings
 
-    def shown(self) -> Shown:
-        """How far it is."""
-        state, length = self.state, self._plan.lengths(self._n)[self.state.stage]
-        text = f"{length} bits, loss {', '.join(f'{loss:.2e}' for loss in state.loss.tolist())}"
-        return Shown(state.steps / self._plan.steps, state.steps, text, "steps")
+    def describe(self) -> dict[str, Any]:
+        return dict(self._settings) | self.plan.describe()
 
-    def result(self) -> Trained:
-        """The networks as they are."""
-        state = self.state
-        return Trained(
-            tuple(self._layout.unstack(state.weights, row) for row in range(len(self._seeds))),
-            tuple(state.loss.tolist()),
-            tuple(None if step < 0 else int(step) for step in state.fitted.tolist()),
-            state.steps,
-        )
+    def start(self) -> FitState:
+        return FitState.start(self.layout.stack([self._network]))
+
+    def rates(self, state: FitState) -> float:
+        return float(self.plan.rates(state.steps, state.fitted))
+
+    def loss_and_gradient(self, state: FitState) -> tuple[Tensor, Tensor]:
+        weights = state.weights.detach().requires_grad_()
+        views = {name: view[0] for name, view in self.layout.views(weights).items()}
+        loss = self._loss(views, state.steps)
+        return loss.detach().unsqueeze(0), torch.autograd.grad(loss, weights)[0]
 
 
-def _as_seeds(seeds: Sequence[int]) -> list[int]:
-    try:
-        found = [as_seed(seed) for seed in seeds]
-    except (TypeError, UsageError):
-        found = []
-    if not found:
-        raise UsageError(f"seeds={seeds!r} must be whole numbers from 0 to below 2^64, one a network, e.g. [0, 1]")
-    return found
-
-
-def _checked(tasks: Sequence[Task] | Task, seeds: Sequence[int], design: Design, plan: Plan) -> list[Task]:
-    found = [tasks] * len(seeds) if isinstance(tasks, Task) else list(tasks)
+def _check_tasks(
+    tasks: Sequence[HardnessTask] | HardnessTask, seeds: Sequence[int], design: HardnessDesign, plan: HardnessPlan
+) -> list[HardnessTask]:
+    found = [tasks] * len(seeds) if isinstance(tasks, HardnessTask) else list(tasks)
     if len(found) != len(seeds) or len({task.n for task in found}) != 1:
         raise UsageError(f"{len(found)} tasks for {len(seeds)} seeds; expected one for each, all of as many bits")
     if plan.curriculum and any(task.labels is not None for task in found):

@@ -1,7 +1,7 @@
 """Grokking: networks that memorise a table first and find its rule much later, several of them at once.
 
 Left of here: results. Right of here: figures and studies. ``tasks`` has the tables and ``designs`` the networks;
-``train`` trains one from each seed, together, and keeps their weights, ``so_far`` finds them while it goes on;
+``train`` trains one from each seed, together, and keeps their weights, ``load_run`` finds them while it goes on;
 ``follow`` measures them along the way; ``phases`` finds where the measures change. ``plain`` is one network as an
 ordinary module; ``layout``, ``tables``, ``passes`` and ``gradients`` are the fast way to train many; ``storage`` is
 what is on disk. ``noise``, ``replacement`` and ``fourier`` are the measures.
@@ -9,12 +9,21 @@ what is on disk. ``noise``, ``replacement`` and ``fourier`` are the measures.
 Sources: Power et al. (2201.02177), Nanda et al. (2301.05217), and paper 1 (2403.06925), Section 7.3.
 """
 
-from jostle_papers.p2403_06925.grokking.course import Trajectory, follow
-from jostle_papers.p2403_06925.grokking.designs import DESIGNS, MLP, NANDA, RELEASED, Design
+from jostle_papers.p2403_06925.grokking.course import follow
+from jostle_papers.p2403_06925.grokking.designs import DESIGNS, MLP, NANDA, RELEASED, GrokkingDesign
 from jostle_papers.p2403_06925.grokking.phases import change_points, lead_times, memorised, onset, turning_point
 from jostle_papers.p2403_06925.grokking.plain import PlainNetwork, initial_network
-from jostle_papers.p2403_06925.grokking.tasks import TASKS, Addition, Division, Permutations, Subtraction, Task, split
-from jostle_papers.p2403_06925.grokking.training import Run, so_far, train
+from jostle_papers.p2403_06925.grokking.tasks import (
+    TASKS,
+    Addition,
+    Division,
+    GrokkingTask,
+    Permutations,
+    Subtraction,
+    split,
+)
+from jostle_papers.p2403_06925.grokking.training import GrokkingRun, load_run, train
+from jostle_papers.stacked.trajectory import Trajectory
 
 __all__ = [
     "DESIGNS",
@@ -23,21 +32,21 @@ __all__ = [
     "RELEASED",
     "TASKS",
     "Addition",
-    "Design",
     "Division",
+    "GrokkingDesign",
+    "GrokkingRun",
+    "GrokkingTask",
     "Permutations",
     "PlainNetwork",
-    "Run",
     "Subtraction",
-    "Task",
     "Trajectory",
     "change_points",
     "follow",
     "initial_network",
     "lead_times",
+    "load_run",
     "memorised",
     "onset",
-    "so_far",
     "split",
     "train",
     "turning_point",

@@ -1,12 +1,10 @@
-"""What was measured of one network along its training.
-
-All measures of networks along their training, from the weights that were kept, for all networks at once.
+"""All measures of networks along their training, from the weights that were kept, for all networks at once.
 
     train_loss, test_loss            cross-entropy on the pairs trained on and on the others, after the epoch
     train_accuracy, test_accuracy    share of right answers; nothing is smoothed
     unmirrored_accuracy              the same for test pairs (a, b) of which (b, a) was not trained on either (only
-                                     where a and b can be exchanged), of which a network that knows no more than
-                                     that they can be has none
+                                     where a and b can be exchanged): a network that knows only that they can be
+                                     exchanged gets none of these right
     joint_sensitivity                flips under noise in both numbers, the measure of paper 1's code
     sensitivity                      flips under noise in one number, Eq. 2 of paper 1
     replacement_sensitivity          flips when one number becomes another, exactly
@@ -17,91 +15,26 @@ All but the two under noise are exact, over all pairs. Sensitivities are on trai
 """
 
 import contextlib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Mapping
 
 import torch
 from torch import Tensor
 
-from jostle.base.errors import UsageError
 from jostle.base.progress import Progress, State, reporter
-from jostle.base.registry import unknown_name
 from jostle_papers.p2403_06925.grokking import fourier
-from jostle_papers.p2403_06925.grokking.layout import Layout
 from jostle_papers.p2403_06925.grokking.noise import Noise, flip_rates
 from jostle_papers.p2403_06925.grokking.passes import Pairs, cross_entropy_, logits_of
+from jostle_papers.p2403_06925.grokking.plain import layout_of
 from jostle_papers.p2403_06925.grokking.replacement import replacement_sensitivity
 from jostle_papers.p2403_06925.grokking.tables import Tables, tables
-from jostle_papers.p2403_06925.grokking.tasks import Task
-from jostle_papers.p2403_06925.grokking.training import Run
-
-
-@dataclass(frozen=True)
-class Trajectory:
-    """Curves over epochs of one network.
-
-    Arguments:
-        seed: of the network.
-        epochs: (points,), increasing.
-        curves: for each measure as many values; what they are is in ``jostle_papers.p2403_06925.grokking.course``.
-        frequencies: key frequencies at the end, the strongest first; empty if the task has none.
-    """
-
-    seed: int
-    epochs: tuple[int, ...]
-    curves: Mapping[str, tuple[float, ...]] = field(repr=False)
-    frequencies: tuple[int, ...] = ()
-
-    def __post_init__(self) -> None:
-        if any(after <= before for before, after in zip(self.epochs, self.epochs[1:], strict=False)):
-            raise UsageError(f"epochs of a trajectory must increase, got {self.epochs}")
-        for name, values in self.curves.items():
-            if len(values) != len(self.epochs):
-                raise UsageError(f"curve {name} has {len(values)} values at {len(self.epochs)} epochs")
-
-    def curve(self, name: str) -> tuple[float, ...]:
-        """One measure; an unknown one answers with near matches."""
-        if name not in self.curves:
-            raise unknown_name("curve", name, self.curves)
-        return self.curves[name]
-
-    def at(self, name: str, epoch: int) -> float:
-        """One measure at the last epoch measured up to ``epoch``."""
-        before = [index for index, each in enumerate(self.epochs) if each <= epoch]
-        if not before:
-            raise UsageError(f"epoch={epoch} is before the first that was measured, {self.epochs[0]}")
-        return self.curve(name)[before[-1]]
-
-    def first(self, name: str, least: float) -> int | None:
-        """The first epoch at which a measure is at least so large; None if it never is."""
-        return next((epoch for epoch, value in zip(self.epochs, self.curve(name), strict=True) if value >= least), None)
-
-    def to_dict(self) -> dict[str, Any]:
-        """A plain dictionary, for JSON."""
-        return {
-            "seed": self.seed,
-            "epochs": list(self.epochs),
-            "curves": {name: list(values) for name, values in self.curves.items()},
-            "frequencies": list(self.frequencies),
-        }
-
-    @classmethod
-    def from_dict(cls, record: Mapping[str, Any]) -> "Trajectory":
-        """The trajectory that ``to_dict`` wrote."""
-        curves: dict[str, Sequence[float]] = record["curves"]
-        return cls(
-            record["seed"],
-            tuple(record["epochs"]),
-            {name: tuple(values) for name, values in curves.items()},
-            tuple(record["frequencies"]),
-        )
-
+from jostle_papers.p2403_06925.grokking.tasks import GrokkingTask
+from jostle_papers.p2403_06925.grokking.training import GrokkingRun
+from jostle_papers.stacked.trajectory import Trajectory
 
 Measures = dict[str, Tensor]  # each (networks,)
 
 
-def follow(run: Run, *, std: float = 0.1, draws: int = 1, progress: Progress = False) -> list[Trajectory]:
+def follow(run: GrokkingRun, *, std: float = 0.1, draws: int = 1, progress: Progress = False) -> list[Trajectory]:
     """Measure all networks of ``run`` at every epoch of which it has the weights.
 
     Arguments:
@@ -110,11 +43,11 @@ def follow(run: Run, *, std: float = 0.1, draws: int = 1, progress: Progress = F
         draws: of noise for each pair.
         progress: true for a bar on a terminal and plain lines elsewhere, or a function of ``progress.State``.
     """
-    observer = Observer(run, std, draws)
+    observer = GrokkingObserver(run, std, draws)
     points: list[Measures] = []
     with contextlib.closing(reporter(progress, f"measure {run.task.describe()}")) as report:
         for index, epoch in enumerate(run.epochs):
-            points.append(observer.measures(run.weights(epoch)))
+            points.append(observer.look(run.weights(epoch)))
             shown = ", ".join(f"{value:.2f}" for value in points[-1]["test_accuracy"].tolist())
             report(State((index + 1) / len(run.epochs), epoch, f"test accuracy {shown}", "epochs"))
     return [
@@ -128,7 +61,7 @@ def follow(run: Run, *, std: float = 0.1, draws: int = 1, progress: Progress = F
     ]
 
 
-class Observer:
+class GrokkingObserver:
     """What does not change from epoch to epoch: pairs, splits, noise and the frequencies of the end.
 
     Arguments:
@@ -136,10 +69,10 @@ class Observer:
         std, draws: of the noise.
     """
 
-    def __init__(self, run: Run, std: float, draws: int) -> None:
+    def __init__(self, run: GrokkingRun, std: float, draws: int) -> None:
         task, design = run.task, run.design
-        self._task, self._design, self._layout = task, design, Layout(task, design)
-        self._trained = run.trained_rows().sort(dim=1).values  # (networks, count)
+        self._task, self._design, self._layout = task, design, layout_of(task, design)
+        self._trained = run.training_rows().sort(dim=1).values  # (networks, count)
         self._subsets = _subsets(task, self._trained)
         everything = torch.arange(len(task.pairs())).expand(len(run.seeds), -1)
         self._all = Pairs.of(task, everything, design.heads)
@@ -152,7 +85,7 @@ class Observer:
             self.frequencies = fourier.key_frequencies(fourier.answer_means(logits, task))
 
     @torch.no_grad()
-    def measures(self, weights: Tensor) -> Measures:
+    def look(self, weights: Tensor, /) -> Measures:
         """Every measure of every network with these weights (networks, columns)."""
         made = self._tables(weights)
         logits = logits_of(made, self._all)  # (networks, all, tokens)
@@ -176,7 +109,7 @@ class Observer:
         return tables(self._layout.views(weights), self._design)
 
 
-def _subsets(task: Task, trained: Tensor) -> dict[str, Tensor]:
+def _subsets(task: GrokkingTask, trained: Tensor) -> dict[str, Tensor]:
     """Which pairs count for each accuracy, (networks, all) true or false."""
     networks, count = len(trained), len(task.pairs())
     train = torch.zeros(networks, count, dtype=torch.bool).scatter_(1, trained, True)

@@ -10,7 +10,7 @@ INITIALS = ("scaled", "torch")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Design:
+class GrokkingDesign:
     """A transformer of one layer without LayerNorm, and its training on the full batch.
 
         x = embedding + position;  m = attention(x) at "=";  y = outer relu(inner m);  logits = unembedding y
@@ -59,22 +59,24 @@ class Design:
             raise UsageError(f"betas={self.betas} must be two numbers from 0 to below 1")
 
 
-DESIGNS: Registry[Design] = Registry("design")
+DESIGNS: Registry[GrokkingDesign] = Registry("design")
 
 # Nanda et al. (2301.05217), Section 3 and its code.
-NANDA = DESIGNS.register("nanda")(Design())
+NANDA = DESIGNS.register("nanda")(GrokkingDesign())
 # The code released with paper 1 (2403.06925), which its figures come from. The paper names Nanda et al. as its model;
 # the code has no residual stream, torch's first weights and torch's betas.
-RELEASED = DESIGNS.register("released")(Design(residual=False, biases=True, initial="torch", betas=(0.9, 0.999)))
+RELEASED = DESIGNS.register("released")(
+    GrokkingDesign(residual=False, biases=True, initial="torch", betas=(0.9, 0.999))
+)
 
 # Beyond both: is it attention that groks?
-MLP = DESIGNS.register("mlp")(Design(attends=False))
+MLP = DESIGNS.register("mlp")(GrokkingDesign(attends=False))
 
 
-def chosen(design: Design | str) -> Design:
+def as_design(design: GrokkingDesign | str) -> GrokkingDesign:
     """The design called so, or the one given."""
-    if isinstance(design, Design):
+    if isinstance(design, GrokkingDesign):
         return design
     if not isinstance(design, str):
-        raise UsageError(f"design={design!r} must be a Design or one of {', '.join(DESIGNS.names())}")
+        raise UsageError(f"design={design!r} must be a GrokkingDesign or one of {', '.join(DESIGNS.names())}")
     return DESIGNS.get(design)

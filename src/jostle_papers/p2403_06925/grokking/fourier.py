@@ -11,10 +11,10 @@ from torch import Tensor
 
 from jostle.base.errors import UsageError
 from jostle_papers.p2403_06925.grokking.passes import cross_entropy_
-from jostle_papers.p2403_06925.grokking.tasks import Task
+from jostle_papers.p2403_06925.grokking.tasks import GrokkingTask
 
 
-def answer_means(logits: Tensor, task: Task) -> Tensor:
+def answer_means(logits: Tensor, task: GrokkingTask) -> Tensor:
     """The mean logits of the pairs with each answer, (networks, answers, tokens), from all pairs of the task."""
     cycle, answers = _cycle(task), task.answers()
     members = torch.nn.functional.one_hot(answers, cycle).T.to(logits)
@@ -56,7 +56,7 @@ def component(means: Tensor, frequencies: list[tuple[int, ...]]) -> Tensor:
     return part.to(means)
 
 
-def restricted_loss(means: Tensor, task: Task, frequencies: list[tuple[int, ...]]) -> Tensor:
+def restricted_loss(means: Tensor, task: GrokkingTask, frequencies: list[tuple[int, ...]]) -> Tensor:
     """The loss over all pairs if the logits keep nothing but their mean and these frequencies, (networks,).
 
     Such logits are a function of the answer, so there are as many losses as answers.
@@ -67,7 +67,7 @@ def restricted_loss(means: Tensor, task: Task, frequencies: list[tuple[int, ...]
 
 
 def excluded_loss(
-    logits: Tensor, means: Tensor, task: Task, frequencies: list[tuple[int, ...]], rows: Tensor
+    logits: Tensor, means: Tensor, task: GrokkingTask, frequencies: list[tuple[int, ...]], rows: Tensor
 ) -> Tensor:
     """The loss on training pairs if these frequencies are taken out of the logits, (networks,).
 
@@ -93,7 +93,7 @@ def _transformed(means: Tensor) -> Tensor:
     return transformed
 
 
-def _cycle(task: Task) -> int:
+def _cycle(task: GrokkingTask) -> int:
     if task.cycle is None:
         raise UsageError(f"task={task.describe()} has no Fourier components by answer; addition and subtraction do")
     return task.cycle

@@ -9,8 +9,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from jostle_papers.p2403_06925.grokking.designs import Design
-from jostle_papers.p2403_06925.grokking.layout import Layout
+from jostle_papers.p2403_06925.grokking.designs import GrokkingDesign
 from jostle_papers.p2403_06925.grokking.passes import (
     Pairs,
     cross_entropy_,
@@ -23,9 +22,10 @@ from jostle_papers.p2403_06925.grokking.passes import (
     shares_of,
 )
 from jostle_papers.p2403_06925.grokking.tables import Tables, tables
+from jostle_papers.stacked.layout import Layout
 
 
-def loss_and_gradient(rows: Tensor, pairs: Pairs, layout: Layout, design: Design, gradient: Tensor) -> Tensor:
+def loss_and_gradient(rows: Tensor, pairs: Pairs, layout: Layout, design: GrokkingDesign, gradient: Tensor) -> Tensor:
     """The mean loss of each network, (networks,); its gradient is written into ``gradient``.
 
     Arguments:

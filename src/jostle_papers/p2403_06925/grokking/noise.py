@@ -10,7 +10,7 @@ from jostle.base import checks
 from jostle.base.errors import UsageError
 from jostle.base.randomness import Stream
 from jostle.perturbations import must_be_at_least_zero, normals
-from jostle_papers.p2403_06925.grokking.designs import Design
+from jostle_papers.p2403_06925.grokking.designs import GrokkingDesign
 from jostle_papers.p2403_06925.grokking.passes import Pairs, gathered, logits_from_, parts, scores_of, shares_of
 from jostle_papers.p2403_06925.grokking.tables import Tables, Weights, attention
 
@@ -59,7 +59,7 @@ class Noise:
 
 
 @torch.no_grad()
-def predictions(tables: Tables, weights: Weights, design: Design, pairs: Pairs, noise: Tensor) -> Tensor:
+def predictions(tables: Tables, weights: Weights, design: GrokkingDesign, pairs: Pairs, noise: Tensor) -> Tensor:
     """The predicted answers to pairs under noise, (networks, count); noise 0 changes nothing, bit for bit.
 
     Noise adds to the scores of a number and to its value. The first goes into the shares; the second is mixed with
@@ -87,7 +87,9 @@ def predictions(tables: Tables, weights: Weights, design: Design, pairs: Pairs, 
 
 
 @torch.no_grad()
-def flip_rates(tables: Tables, weights: Weights, design: Design, pairs: Pairs, noise: Noise) -> tuple[Tensor, Tensor]:
+def flip_rates(
+    tables: Tables, weights: Weights, design: GrokkingDesign, pairs: Pairs, noise: Noise
+) -> tuple[Tensor, Tensor]:
     """How often noise in both numbers changes the prediction, and how often noise in one of them, each (networks,).
 
     The first is what the code released with paper 1 (2403.06925) calls sensitivity, on training pairs, with std 0.1 and

@@ -7,7 +7,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from jostle_papers.p2403_06925.grokking.tables import Tables
-from jostle_papers.p2403_06925.grokking.tasks import Task
+from jostle_papers.p2403_06925.grokking.tasks import GrokkingTask
 
 _PAIRS_AT_ONCE = 2048  # of all networks together: 4 MiB of 512 neurons in float32; 1024 to 4096 take the same time
 
@@ -27,7 +27,7 @@ class Pairs:
     flat: Tensor
 
     @classmethod
-    def of(cls, task: Task, rows: Tensor, heads: int) -> "Pairs":
+    def of(cls, task: GrokkingTask, rows: Tensor, heads: int) -> "Pairs":
         """The pairs ``rows`` (networks, count) of a task."""
         networks, numbers = len(rows), task.numbers
         places = task.pairs()[rows] + torch.tensor([0, numbers])

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from jostle.base.errors import UsageError
-from jostle_papers.p2403_06925.grokking.course import Trajectory
+from jostle_papers.stacked.trajectory import Trajectory
 
 MEMORISED = 0.99  # accuracy on training pairs
 ONSET, GENERALISED = 0.5, 0.95  # accuracy on unseen pairs

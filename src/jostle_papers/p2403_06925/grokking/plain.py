@@ -3,14 +3,15 @@
 import torch
 from torch import Tensor, nn
 
-from jostle_papers.p2403_06925.grokking.designs import Design
-from jostle_papers.p2403_06925.grokking.tasks import Task
+from jostle_papers.p2403_06925.grokking.designs import GrokkingDesign
+from jostle_papers.p2403_06925.grokking.tasks import GrokkingTask
+from jostle_papers.stacked.layout import Layout
 
 PLACES = 3  # a, b and "="
 
 
 class PlainNetwork(nn.Module):
-    """The network of a ``Design``, from pairs (batch, 2) to logits (batch, numbers + 1).
+    """The network of a ``GrokkingDesign``, from pairs (batch, 2) to logits (batch, numbers + 1).
 
     ``embed`` and ``read`` are its two halves: what is jostled lies between them.
 
@@ -19,7 +20,7 @@ class PlainNetwork(nn.Module):
         design: sizes and wiring.
     """
 
-    def __init__(self, numbers: int, design: Design) -> None:
+    def __init__(self, numbers: int, design: GrokkingDesign) -> None:
         super().__init__()
         tokens, dim = numbers + 1, design.dim
         self.numbers, self.residual = numbers, design.residual
@@ -53,7 +54,19 @@ class PlainNetwork(nn.Module):
         return self.read(self.embed(pairs))
 
 
-def initial_network(task: Task, design: Design, seed: int) -> PlainNetwork:
+def layout_of(task: GrokkingTask, design: GrokkingDesign) -> Layout:
+    """Where the weights of networks of this task and design lie in a row.
+
+    >>> from jostle_papers.p2403_06925.grokking.designs import NANDA, RELEASED
+    >>> from jostle_papers.p2403_06925.grokking.tasks import Addition
+    >>> layout_of(Addition(), NANDA).count, layout_of(Addition(), RELEASED).count
+    (226816, 227442)
+    """
+    with torch.random.fork_rng(devices=[]):  # drawing its first weights, which are not used, must change nothing
+        return Layout(PlainNetwork(task.numbers, design))
+
+
+def initial_network(task: GrokkingTask, design: GrokkingDesign, seed: int) -> PlainNetwork:
     """The network of this seed before training; torch's own random state is left alone.
 
     With ``initial="torch"`` a seed gives the weights that ``torch.manual_seed(seed)`` gives to the code released with
@@ -73,7 +86,7 @@ def initial_network(task: Task, design: Design, seed: int) -> PlainNetwork:
 
 
 @torch.no_grad()
-def _scale(network: PlainNetwork, design: Design) -> None:
+def _scale(network: PlainNetwork, design: GrokkingDesign) -> None:
     """N(0, 1 / dim) for every matrix, N(0, 1 / tokens) for the unembedding, 0 for every bias."""
     for name, weight in network.named_parameters():
         if weight.ndim == 1:

@@ -3,10 +3,10 @@
 import torch
 from torch import Tensor
 
-from jostle_papers.p2403_06925.grokking.tasks import Task
+from jostle_papers.p2403_06925.grokking.tasks import GrokkingTask
 
 
-def replacement_sensitivity(predicted: Tensor, task: Task, rows: Tensor) -> Tensor:
+def replacement_sensitivity(predicted: Tensor, task: GrokkingTask, rows: Tensor) -> Tensor:
     """How often a prediction changes when one of the two numbers becomes another, (networks,).
 
         mean over pairs (a, b) in ``rows``, over the two places, and over all numbers c of that place

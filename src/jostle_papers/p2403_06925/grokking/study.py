@@ -115,7 +115,7 @@ class Grokking(Study[Choices]):
         found = grokking.follow(
             run, std=settings.std, draws=settings.draws, progress=_within(context.report, _TRAINING, 1.0)
         )
-        trials = run.trained_rows().shape[1] * settings.draws
+        trials = run.training_rows().shape[1] * settings.draws
         return {"trials": trials, "networks": [_shortened(each.to_dict()) for each in found]}
 
     def figures(self, records: Records[Choices]) -> list[Drawing]:

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from jostle_papers.p2403_06925.grokking.designs import Design
+from jostle_papers.p2403_06925.grokking.designs import GrokkingDesign
 
 Weights = Mapping[str, Tensor]  # by the names of PlainNetwork, each (networks, ...)
 
@@ -62,7 +62,7 @@ class Attention:
     through: Tensor
 
 
-def attention(weights: Weights, design: Design) -> Attention:
+def attention(weights: Weights, design: GrokkingDesign) -> Attention:
     """The matrices of attention at "=".
 
     Scores are q k / sqrt(dim / heads). The bias of the keys adds the same to all three scores, which the softmax does
@@ -78,7 +78,7 @@ def attention(weights: Weights, design: Design) -> Attention:
     return Attention(keys.mT, value_weight.mT, weights["attention.out_proj.weight"].mT @ _onward(weights, design))
 
 
-def tables(weights: Weights, design: Design) -> Tables:
+def tables(weights: Weights, design: GrokkingDesign) -> Tables:
     """The tables of some networks, differentiable.
 
     Arguments:
@@ -99,7 +99,7 @@ def tables(weights: Weights, design: Design) -> Tables:
     )
 
 
-def _start(weights: Weights, parts: Attention, design: Design) -> Tensor:
+def _start(weights: Weights, parts: Attention, design: GrokkingDesign) -> Tensor:
     """What goes into the neurons (and past them) if "=" attends to itself alone, (networks, 1, width)."""
     equals = _equals(weights)
     value = equals @ parts.values
@@ -111,7 +111,7 @@ def _start(weights: Weights, parts: Attention, design: Design) -> Tensor:
     return value @ parts.through + stream @ _onward(weights, design) + bias
 
 
-def _onward(weights: Weights, design: Design) -> Tensor:
+def _onward(weights: Weights, design: GrokkingDesign) -> Tensor:
     """From what attention gives out to neurons, and to logits past them, (networks, dim, width)."""
     neurons = weights["inner.weight"].mT
     if not design.residual:

@@ -15,10 +15,10 @@ from torch import Tensor
 from jostle.base.errors import UsageError
 from jostle.base.registry import Registry
 
-TASKS: Registry[type["Task"]] = Registry("task")
+TASKS: Registry[type["GrokkingTask"]] = Registry("task")
 
 
-class Task(ABC):
+class GrokkingTask(ABC):
     """All pairs of numbers and the answers to them."""
 
     is_commutative = False
@@ -50,7 +50,7 @@ class Task(ABC):
 
 
 @dataclass(frozen=True)
-class _Modular(Task):
+class _Modular(GrokkingTask):
     """Arithmetic modulo a number."""
 
     modulus: int = 113
@@ -132,7 +132,7 @@ class Division(_Modular):
 
 @TASKS.register("permutations")
 @dataclass(frozen=True)
-class Permutations(Task):
+class Permutations(GrokkingTask):
     """First permutation after the second: (a b)(i) = a(b(i)). With degree 5 the group S5 of Power et al. (2201.02177).
 
     Numbers stand for permutations in lexicographic order; 0 is the identity.
@@ -171,7 +171,7 @@ class Permutations(Task):
         return list(itertools.permutations(range(self.degree)))
 
 
-def split(task: Task, fraction: float, seed: int) -> tuple[Tensor, Tensor]:
+def split(task: GrokkingTask, fraction: float, seed: int) -> tuple[Tensor, Tensor]:
     """Which pairs are trained on and which are not, as rows of ``task.pairs()``, each in a random order.
 
     The order is that of numpy's legacy generator, as in the code released with paper 1, so that a seed has there and

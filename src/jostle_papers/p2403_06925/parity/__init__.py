@@ -8,26 +8,25 @@ says what rises when.
 Source: paper 1 (2403.06925), appendix A.6, Figure 26.
 """
 
-from jostle_papers.p2403_06925.parity.designs import DESIGNS, Classifier, Design
-from jostle_papers.p2403_06925.parity.measures import Estimate, Look, Observer, enumerated
+from jostle_papers.p2403_06925.parity.designs import DESIGNS, BitClassifier, ParityDesign
+from jostle_papers.p2403_06925.parity.measures import ParityLook, ParityObserver, enumerated
 from jostle_papers.p2403_06925.parity.onsets import before_learning, lead, learnt, relative_lead, rise, ways
 from jostle_papers.p2403_06925.parity.recurrent import BitLSTM, BitStateSpace
 from jostle_papers.p2403_06925.parity.task import SparseParity
-from jostle_papers.p2403_06925.parity.training import Course, Plan, train
+from jostle_papers.p2403_06925.parity.training import ParityCourse, ParityPlan, train
 from jostle_papers.p2403_06925.parity.transformer import BitTransformer
 
 __all__ = [
     "DESIGNS",
+    "BitClassifier",
     "BitLSTM",
     "BitStateSpace",
     "BitTransformer",
-    "Classifier",
-    "Course",
-    "Design",
-    "Estimate",
-    "Look",
-    "Observer",
-    "Plan",
+    "ParityCourse",
+    "ParityDesign",
+    "ParityLook",
+    "ParityObserver",
+    "ParityPlan",
     "SparseParity",
     "before_learning",
     "enumerated",

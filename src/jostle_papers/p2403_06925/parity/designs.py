@@ -17,7 +17,7 @@ from jostle_papers.p2403_06925.parity.task import SparseParity
 from jostle_papers.p2403_06925.parity.transformer import BitTransformer
 
 
-class Classifier(nn.Module):
+class BitClassifier(nn.Module):
     """A network on bits as a classifier of two classes: (batch, n) to one logit each, (batch, 1)."""
 
     def __init__(self, network: nn.Module) -> None:
@@ -39,7 +39,7 @@ NETWORKS: dict[str, Callable[..., nn.Module]] = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Design:
+class ParityDesign:
     """A network and its training by Adam on a fixed sample, with the logistic loss.
 
     Arguments:
@@ -70,7 +70,7 @@ class Design:
         """Steps of an epoch."""
         return -(-self.samples // self.batch_size)
 
-    def create(self, task: SparseParity, seed: int) -> Classifier:
+    def create(self, task: SparseParity, seed: int) -> BitClassifier:
         """The untrained network; its weights are a function of design, task and seed."""
         made = NETWORKS[self.network]
         known = inspect.signature(made).parameters
@@ -79,32 +79,32 @@ class Design:
                 raise unknown_name(f"{self.network} argument", size, known)
         with torch.random.fork_rng(devices=[]):
             torch.default_generator.manual_seed(seed)
-            return Classifier(made(n=task.num_bits, **self.sizes))
+            return BitClassifier(made(n=task.num_bits, **self.sizes))
 
     def describe(self) -> dict[str, Any]:
         """All choices, as JSON values."""
         return asdict(self) | {"sizes": dict(self.sizes)}
 
 
-DESIGNS: Registry[Design] = Registry("design")
+DESIGNS: Registry[ParityDesign] = Registry("design")
 
 # Paper 1 (2403.06925), appendix A.6: two layers, four heads; the first with three seeds, the others with one.
-DESIGNS.register("transformer-50k")(Design(sizes={"dim": 32}, samples=50_000, batch_size=250, lr=1e-3))
-DESIGNS.register("transformer-10k")(Design(sizes={"dim": 64}, samples=10_000, batch_size=100, lr=1e-3))
-DESIGNS.register("transformer-5k-25")(Design(sizes={"dim": 32}, samples=5000, batch_size=25, lr=1e-4))
-DESIGNS.register("transformer-5k-50")(Design(sizes={"dim": 32}, samples=5000, batch_size=50, lr=1e-4))
+DESIGNS.register("transformer-50k")(ParityDesign(sizes={"dim": 32}, samples=50_000, batch_size=250, lr=1e-3))
+DESIGNS.register("transformer-10k")(ParityDesign(sizes={"dim": 64}, samples=10_000, batch_size=100, lr=1e-3))
+DESIGNS.register("transformer-5k-25")(ParityDesign(sizes={"dim": 32}, samples=5000, batch_size=25, lr=1e-4))
+DESIGNS.register("transformer-5k-50")(ParityDesign(sizes={"dim": 32}, samples=5000, batch_size=50, lr=1e-4))
 OF_THE_PAPER = ("transformer-50k", "transformer-10k", "transformer-5k-25", "transformer-5k-50")
 
 # Ours: other networks of about as many weights as the transformer of dim 32 (18,600 at 40 bits), trained like it.
-DESIGNS.register("mlp")(Design(network="mlp", sizes={"width": 117}))
-DESIGNS.register("lstm")(Design(network="lstm", sizes={"dim": 32, "hidden": 34}))
-DESIGNS.register("state-space")(Design(network="state-space", sizes={"dim": 34, "state": 4}))
+DESIGNS.register("mlp")(ParityDesign(network="mlp", sizes={"width": 117}))
+DESIGNS.register("lstm")(ParityDesign(network="lstm", sizes={"dim": 32, "hidden": 34}))
+DESIGNS.register("state-space")(ParityDesign(network="state-space", sizes={"dim": 34, "state": 4}))
 
 
-def chosen(design: Design | str) -> Design:
+def as_design(design: ParityDesign | str) -> ParityDesign:
     """The design called so, or the one given."""
-    if isinstance(design, Design):
+    if isinstance(design, ParityDesign):
         return design
     if not isinstance(design, str):
-        raise UsageError(f"design={design!r} must be a Design or one of {', '.join(DESIGNS.names())}")
+        raise UsageError(f"design={design!r} must be a ParityDesign or one of {', '.join(DESIGNS.names())}")
     return DESIGNS.get(design)

@@ -30,27 +30,21 @@ from torch.nn import functional
 
 from jostle.base import checks
 from jostle.base.errors import UsageError
+from jostle.base.estimate import Estimate, Interval
+from jostle.base.model import eval_mode
 from jostle.boolean import cube, fourier, pointwise
 from jostle.intervals import fixed
 from jostle_papers.p2403_06925.parity.task import SparseParity
 
 LARGEST = 16  # bits of which all 2^d inputs are tried
+_SHARE = "Clopper-Pearson"
 _AT_ONCE = 1000  # points of a pass: of 500 to 4000 all take the same time
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Estimate:
-    """A number between the ends of its interval, for the whole cube; the ends are infinite where there is none."""
-
-    value: float
-    low: float = -math.inf
-    high: float = math.inf
-
-
-@dataclass(frozen=True)
-class Look:
+class ParityLook:
     """One look at a network.
 
     Arguments:
@@ -71,13 +65,13 @@ class Look:
     def to_dict(self) -> dict[str, Any]:
         """A plain dictionary, for JSON; ends at infinity are left out."""
         found = {
-            name: {key: number for key, number in vars(each).items() if math.isfinite(number)}
+            name: {key: number for key in ("value", "low", "high") if math.isfinite(number := getattr(each, key))}
             for name, each in self.estimates.items()
         }
         return {"estimates": found, "influences": list(self.influences), "flips": list(self.flips)}
 
 
-class Observer:
+class ParityObserver:
     """Looks at networks, always at the same random points.
 
     Arguments:
@@ -94,31 +88,25 @@ class Observer:
         checks.sizes(tests=tests, points=points)
         if points > tests:
             raise UsageError(f"points={points} must be at most tests={tests}, of which they are the first")
-        if not 0 < level < 1:
-            raise UsageError(f"level={level} must lie between 0 and 1")
-        self._task, self._points, self._level = task, points, level
+        self._task, self._points, self._level = task, points, checks.level(level)
         sample = task.sample(tests, seed=seed, split="test")
         self._inputs, self._labels = sample.inputs, 2.0 * sample.labels.numpy() - 1
         flip = 1 - 2 * torch.eye(task.num_bits, dtype=self._inputs.dtype)
         self._flipped = (self._inputs[:points, None, :] * flip).flatten(0, 1)  # (points * d, d)
 
     @torch.no_grad()
-    def look(self, network: nn.Module) -> Look:
+    def look(self, network: nn.Module, /) -> ParityLook:
         """All measures of a network from bits to a logit, (batch, d) -> (batch,) or (batch, 1)."""
-        was_training = network.training
-        network.eval()
-        try:
+        with eval_mode(network):
             outputs = _outputs(network, self._inputs)
             flipped = _outputs(network, self._flipped).reshape(self._points, -1)  # (points, d)
-        finally:
-            network.train(was_training)
         changes = (flipped > 0) != (outputs[: self._points, None] > 0)
         estimates = self._accuracies(outputs) | self._sensitivities(changes)
         spread = float(outputs.var())
         squares = float(np.square(flipped - outputs[: self._points, None]).mean()) / 4
-        estimates["output_sensitivity"] = Estimate(squares / spread if spread > 0 else 0.0)
+        estimates["output_sensitivity"] = self._alone(squares / spread if spread > 0 else 0.0)
         flips = np.bincount(changes.sum(axis=1), minlength=self._task.num_bits + 1)
-        return Look(estimates, tuple(changes.mean(axis=0).tolist()), tuple(flips.tolist()))
+        return ParityLook(estimates, tuple(changes.mean(axis=0).tolist()), tuple(flips.tolist()))
 
     def _accuracies(self, outputs: Floats) -> dict[str, Estimate]:
         agreement = outputs * self._labels
@@ -127,11 +115,11 @@ class Observer:
         size = math.sqrt(float(np.square(outputs).mean()))
         coefficient = self._mean(agreement)
         return {
-            "test_accuracy": Estimate(right / count, low, high),
+            "test_accuracy": self._estimate(right / count, low, high, _SHARE),
             "test_loss": self._mean(_losses(agreement)),
-            "sign_coefficient": Estimate(2 * right / count - 1, 2 * low - 1, 2 * high - 1),
+            "sign_coefficient": self._estimate(2 * right / count - 1, 2 * low - 1, 2 * high - 1, _SHARE),
             "output_coefficient": coefficient,
-            "output_correlation": Estimate(coefficient.value / size if size > 0 else 0.0),
+            "output_correlation": self._alone(coefficient.value / size if size > 0 else 0.0),
         }
 
     def _sensitivities(self, changes: NDArray[np.bool_]) -> dict[str, Estimate]:
@@ -141,17 +129,26 @@ class Observer:
         return {
             "sensitivity": self._bounded(changes.mean(axis=1)),
             "relevant_sensitivity": self._bounded(changes[:, relevant].mean(axis=1)),
-            "irrelevant_sensitivity": self._bounded(changes[:, irrelevant].mean(axis=1)) if irrelevant else Estimate(0),
+            "irrelevant_sensitivity": self._bounded(changes[:, irrelevant].mean(axis=1))
+            if irrelevant
+            else self._alone(0),
         }
 
     def _bounded(self, values: Floats) -> Estimate:
         low, high = fixed.bounded_mean(*fixed.histogram(values), self._level)
-        return Estimate(float(values.mean()), low, high)
+        return self._estimate(float(values.mean()), low, high, "Gaffke")
 
     def _mean(self, values: Floats) -> Estimate:
         mean, count = float(values.mean()), len(values)
         low, high = fixed.student(mean, values.var(ddof=1) if count > 1 else 0.0, count, self._level)
-        return Estimate(mean, float(low), float(high))
+        return self._estimate(mean, float(low), float(high), "Student")
+
+    def _alone(self, value: float) -> Estimate:
+        """A number that has no interval."""
+        return self._estimate(value, -math.inf, math.inf, "none")
+
+    def _estimate(self, value: float, low: float, high: float, method: str) -> Estimate:
+        return Estimate(value, Interval(low, high, self._level, "population", method))
 
 
 @torch.no_grad()
@@ -165,7 +162,7 @@ def enumerated(network: nn.Module, task: SparseParity) -> dict[str, float]:
     """
     d = task.num_bits
     if d > LARGEST:
-        raise UsageError(f"num_bits={d} is too many to try all inputs; at most {LARGEST}, or an Observer")
+        raise UsageError(f"num_bits={d} is too many to try all inputs; at most {LARGEST}, or a ParityObserver")
     cubed = torch.from_numpy(cube.points(d)).to(torch.get_default_dtype())
     outputs, labels = _outputs(network, cubed), task.monomial(cubed).numpy().astype(np.float64)
     signs = np.where(outputs > 0, 1, -1).astype(np.int8)

@@ -18,8 +18,8 @@ onsets.
 
 from jostle.base.errors import UsageError
 from jostle.base.registry import unknown_name
-from jostle_papers.p2403_06925.grokking import Trajectory
 from jostle_papers.p2403_06925.parity.task import SparseParity
+from jostle_papers.stacked.trajectory import Trajectory
 
 LEARNT = 0.99  # test accuracy
 HALF = 0.5  # share of the way that counts as risen
