@@ -67,7 +67,7 @@ class Attention(nn.Module):
         """Paper 3's direction, W^T X^T 1: it raises the score of a word for all queries at once."""
 
         def directions(chosen, positions):
-            sums = inputs[torch.from_numpy(chosen)].sum(dim=1) @ self.matrix.detach()  # (cells, dim)
+            sums = inputs[torch.from_numpy(chosen)].sum(dim=1) @ self.matrix.detach()  # (spots, dim)
             return sums[:, None]
 
         return directions

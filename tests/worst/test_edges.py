@@ -11,8 +11,8 @@ import jostle
 from jostle.base.errors import FailureError, UsageError
 from jostle.estimates import JostleWarning
 from jostle.responses import RESPONSES, Flip
-from jostle.worst import worst_case
-from jostle.worst.ascent import unit
+from jostle.worst import WorstCase, worst_case
+from jostle.worst.ascent import unit_vectors
 from tests.worst.maps import Halfspace, small_network, words
 
 FEW = {"tokens": "rows", "starts": 3, "steps": 4, "draws": 4}
@@ -137,8 +137,11 @@ def test_the_model_and_its_random_numbers_are_left_as_they_were():
     wants = {name: p.requires_grad for name, p in model.named_parameters()}
     modes = [module.training for module in model.modules()]
     states = torch.get_rng_state(), np.random.get_state()[1].tolist(), random.getstate()  # noqa: NPY002
-    with pytest.warns(JostleWarning, match="train mode"):
-        worst_case(model, INPUTS, **FEW)
+    found = worst_case(model, INPUTS, **FEW)
+    assert found.notes == ["model was in train mode; it was measured in eval mode and put back"]
+    assert found.warnings == []
+    assert str(found).endswith(f"  note: {found.notes[0]}")
+    assert WorstCase.from_dict(found.to_dict()).notes == found.notes
     assert all(torch.equal(tensor, before[name]) for name, tensor in model.state_dict().items())
     for name, parameter in model.named_parameters():
         assert parameter.grad is gradients[name]
@@ -241,6 +244,6 @@ def test_token_ids_cannot_be_moved_a_little():
 
 def test_unit_vectors_of_gradients_of_any_size():
     vectors = torch.tensor([[3e-200, 4e-200], [3e200, 4e200], [0.0, 0.0], [torch.nan, 1.0], [torch.inf, 1.0]])
-    found, usable = unit(vectors)
+    found, usable = unit_vectors(vectors)
     assert usable.tolist() == [True, True, False, False, False]
     np.testing.assert_allclose(found, [[0.6, 0.8], [0.6, 0.8], [0, 0], [0, 0], [0, 0]], rtol=1e-12)

@@ -12,7 +12,7 @@ from jostle.base.errors import UsageError
 from jostle.cli.worst_case import worst_case as command
 from jostle.figures import svg
 from jostle.worst import WorstCase, worst_case
-from jostle.worst.picture import caption, chosen
+from jostle.worst.picture import caption, choose_shown
 from tests.tokens.made_up_texts import Bag, padded, sentences
 from tests.worst.maps import Halfspace, small_network, words
 
@@ -51,7 +51,7 @@ def test_the_command_finds_what_the_library_finds_and_draws_it(folder, capsys):
     saved = WorstCase.load(folder / "worst.json")
     assert saved.radii == (0.3, 1.0)
     assert saved.settings.positions == "worst"
-    shown = chosen(saved)
+    shown = choose_shown(saved)
     assert caption(saved, shown) in out
     assert "the prediction changes from" in out
     assert "written to worst.json" in out
@@ -83,9 +83,9 @@ def test_an_image_is_shown_before_and_after_with_its_patch():
     text = svg(found.plot(images))
     for word in ("before", "the change", "after", "prediction"):
         assert word in text
-    shown = chosen(found)
-    assert found.values[shown.level, shown.input, shown.position] == 1
-    assert shown.level == int(np.flatnonzero(found.values[:, shown.input].any(axis=1))[0])
+    shown = choose_shown(found)
+    assert found.values[shown.place, shown.input, shown.position] == 1
+    assert shown.place == int(np.flatnonzero(found.values[:, shown.input].any(axis=1))[0])
     assert "input 2" in svg(found.plot(images, 2))
     with pytest.raises(UsageError, match="index=3 is not an input"):
         found.plot(images, 3)

@@ -206,10 +206,10 @@ def _table(tokenizer: Any) -> list[str]:
 
 def _draw(found: Any, inputs: Any, shown: int | None, words: list[str] | None, path: Path) -> str:
     from jostle.figures import save
-    from jostle.worst.picture import caption, chosen
+    from jostle.worst.picture import caption, choose_shown
 
     save(found.plot(inputs, shown, words=words), path)
-    return f"  {path}: {caption(found, chosen(found, shown))}"
+    return f"  {path}: {caption(found, choose_shown(found, shown))}"
 
 
 def _radii(text: str) -> list[float]:

@@ -1,8 +1,9 @@
-"""The worst case: the largest response within a ball around one token. Left: estimates, results. Right: figures.
+"""The worst case: the largest response to a change of one token within a ball around it.
 
-``worst_case`` searches, ``WorstCase`` holds what was found and ``load`` reads any saved result. Inside: ``cells`` are
-the tokens and how the model is asked about them, ``starts`` where the ascent begins, ``ascent`` how it climbs,
-``search`` the order of things.
+``worst_case`` searches, and ``WorstCase`` is the result. Inside, in the order of a search: ``worst`` is the call;
+``search`` goes through growing balls; ``starts`` says where an ascent begins, and ``ascent`` climbs from there;
+``objective`` is the number that is ascended; ``spots`` are the tokens that are searched, and how the model is asked
+about them. ``result`` and ``picture`` show what was found.
 """
 
 from jostle.worst.result import AtRadius, MeanOverInputs, WorstCase

@@ -1,7 +1,4 @@
-"""What is ascended and what is counted: for most responses the same number, for flips the margin and the flip.
-
-Projected gradient ascent in the ball around each token, many at once.
-"""
+"""Projected gradient ascent in the ball around each spot, many at once, and the best change that was found so far."""
 
 import math
 from dataclasses import dataclass, replace
@@ -13,41 +10,53 @@ from torch import Tensor
 from torch.linalg import vector_norm
 
 from jostle.sampling.plans import Integers
-from jostle.worst.cells import Cells, Floats
+from jostle.worst.spots import Floats, Spots
+
+FIRST_STEP = 0.3  # in units of the radius
+_STRAIGHT = 1e-6  # how far from straight out of the ball a gradient may point where an ascent ends
+_RUNGS = (0.25, 0.5)  # shares of the steps after which the lower half of a spot's ascents ends
 
 
-class Best:
-    """For each cell the largest response seen, the change that gives it, and how high it got.
+class BestChanges:
+    """For each spot the largest response so far, and the change that gives it.
 
-    A larger response is better, and of equal responses the one that is higher. Nothing is ever given up, so what was
-    found in a small ball counts in a larger one.
+    A larger response is better; of equal responses, the one with the larger height is better. The best is never given
+    up, so a change that was found in a small ball counts in a larger one.
 
     Attributes:
-        values, heights: (cells,) the response and the number that is ascended; at first those of no change.
-        deltas: (cells, dim) the change.
-        is_seen: (cells,) whether any change of the cell had a finite response.
-        predictions: (cells,) for flips, what is predicted after the change.
+        values, heights: (spots,) the response and the number that is ascended; at first those of no change.
+        deltas: (spots, dim) the change.
+        is_seen: (spots,) whether any change of the spot had a finite response.
+        predictions: (spots,) for flips, the prediction after the change.
     """
 
-    def __init__(self, cells: Cells) -> None:
-        references = cells.references(np.arange(len(cells)))
-        self.objective = cells.objective
-        self.values: Floats = np.zeros(len(cells))
+    def __init__(self, spots: Spots) -> None:
+        references = spots.references(np.arange(len(spots)))
+        self.objective = spots.objective
+        self.values: Floats = np.zeros(len(spots))
         self.heights: Floats = self.objective.clean_height(references).numpy().copy()
-        self.deltas = torch.zeros_like(cells.clean)
-        self.is_seen = np.zeros(len(cells), dtype=bool)
-        self.predictions: Integers = np.zeros(len(cells), dtype=np.int64)
+        self.deltas = torch.zeros_like(spots.clean)
+        self.is_seen = np.zeros(len(spots), dtype=bool)
+        self.predictions: Integers = np.zeros(len(spots), dtype=np.int64)
         if self.objective.is_flip:
             self.predictions = references[:, 0].long().numpy().copy()
 
     def take(
         self, rows: Integers, deltas: Tensor, values: Floats, heights: Floats, outputs: Tensor
     ) -> NDArray[np.bool_]:
-        """Keep what is better than before; a cell may occur several times. Returns which of them were finite."""
+        """Keep the changes that are better than the best so far. Returns which changes had a finite response.
+
+        Arguments:
+            rows: (changes,) the spot of each change; a spot may occur several times.
+            deltas: (changes, dim).
+            values, heights: (changes,) each.
+            outputs: (changes, ...) of the model.
+        """
         finite = outputs.reshape(len(outputs), -1).isfinite().all(dim=1).numpy() & np.isfinite(values)
-        kept = np.flatnonzero(finite)
-        self.is_seen[rows[kept]] = True
-        order = kept[np.lexsort((heights[kept], values[kept], rows[kept]))]  # best of each cell last
+        usable = np.flatnonzero(finite)
+        self.is_seen[rows[usable]] = True
+        # Sorted by spot, then from worse to better: the last change of each spot is its best one.
+        order = usable[np.lexsort((heights[usable], values[usable], rows[usable]))]
         last = order[np.append(rows[order][1:] != rows[order][:-1], True)] if len(order) else order
         row, value, height = rows[last], values[last], heights[last]
         is_better = (value > self.values[row]) | ((value == self.values[row]) & (height > self.heights[row]))
@@ -60,14 +69,53 @@ class Best:
         return finite
 
 
-FIRST_STEP = 0.3  # in units of the radius
-_STRAIGHT = 1e-6
-_RUNGS = (0.25, 0.5)  # of the steps: after which the lower half of a token's trials ends
+def try_changes(spots: Spots, best: BestChanges, rows: Integers, deltas: Tensor) -> tuple[Floats, Floats]:
+    """Responses and heights (changes,) of ``deltas``, without gradients; NaN where they are not finite."""
+    return _evaluate(spots, best, rows, deltas, spots.outputs(rows, deltas))
+
+
+def uphill_gradient(
+    spots: Spots, best: BestChanges, rows: Integers, deltas: Tensor, ways: Tensor | None = None
+) -> tuple[Tensor, Floats]:
+    """The gradient (changes, dim) of the height at ``deltas``, and the heights (changes,) that findings count by.
+
+    Arguments:
+        spots, best: what is moved, and where findings go.
+        rows: (changes,) the spot of each change.
+        deltas: (changes, dim).
+        ways: (changes,) which way each margin goes.
+    """
+    references = spots.references(rows)
+    with torch.enable_grad():
+        moved = deltas.detach().requires_grad_()
+        outputs = spots.outputs(rows, moved)
+        height = spots.objective.height(references, outputs, ways)
+        gradient = spots.function.gradient(height, moved)
+    return gradient, _evaluate(spots, best, rows, deltas, outputs.detach())[1]
+
+
+def _evaluate(
+    spots: Spots, best: BestChanges, rows: Integers, deltas: Tensor, outputs: Tensor
+) -> tuple[Floats, Floats]:
+    """Responses and heights of the changes that gave these outputs; the best ones are kept."""
+    references = spots.references(rows)
+    values = spots.objective.change(references, outputs).numpy()
+    heights = spots.objective.height(references, outputs).numpy() if spots.objective.is_flip else values
+    finite = best.take(rows, deltas, values, heights, outputs)
+    return np.where(finite, values, np.nan), np.where(finite, heights, np.nan)
 
 
 @dataclass(frozen=True)
 class Climbers:
-    """Trials: where each is, in whose ball, which way it goes, after how many steps, and how high it has been."""
+    """Ascents under way, one from each start.
+
+    Arguments:
+        rows: (climbers,) the spot of each.
+        deltas: (climbers, dim) where it is.
+        ways: (climbers,) which way its margin goes.
+        times: (climbers,) how many steps it has made.
+        tops: (climbers,) the largest height it has reached.
+    """
 
     rows: Integers
     deltas: Tensor
@@ -77,18 +125,18 @@ class Climbers:
 
     @classmethod
     def begin(cls, rows: Integers, deltas: Tensor, ways: Tensor) -> "Climbers":
-        """Trials before their first step."""
+        """Climbers before their first step."""
         return cls(rows, deltas, ways, np.zeros(len(rows), dtype=np.int64), np.full(len(rows), -np.inf))
 
     def __len__(self) -> int:
         return len(self.rows)
 
-    def __getitem__(self, kept: slice | NDArray[np.bool_]) -> "Climbers":
-        chosen = kept if isinstance(kept, slice) else torch.from_numpy(kept)
-        return Climbers(self.rows[kept], self.deltas[chosen], self.ways[chosen], self.times[kept], self.tops[kept])
+    def __getitem__(self, part: slice | NDArray[np.bool_]) -> "Climbers":
+        chosen = part if isinstance(part, slice) else torch.from_numpy(part)
+        return Climbers(self.rows[part], self.deltas[chosen], self.ways[chosen], self.times[part], self.tops[part])
 
-    def joined(self, others: "Climbers") -> "Climbers":
-        """These and others."""
+    def join(self, others: "Climbers") -> "Climbers":
+        """These climbers, then the others."""
         return Climbers(
             np.concatenate([self.rows, others.rows]),
             torch.cat([self.deltas, others.deltas]),
@@ -99,134 +147,122 @@ class Climbers:
 
 
 class Ascent:
-    """From each start, ``steps`` normalised steps uphill inside the ball, the best iterate kept.
+    """From each start, ``steps`` normalised steps uphill inside the ball; the best of all iterates is kept.
 
         delta <- projection onto the ball of radius rho of  delta + s_t rho g / ||g||
 
-    with g the gradient of the height with respect to the token and s_t = 0.3 (1 + cos(pi t / steps)) / 2. A trial
-    (cell, start) ends after its last step; after a quarter and after half of them, if it has not been as high as the
-    middle one of its cell's trials; where g is zero or not finite; where delta is on the sphere and g points straight
-    out, which is where it would stay; and, when flips are asked for, as soon as any trial of its group has flipped. Its
-    place in the batch goes to the next trial, so that batches stay full.
+    with g the gradient of the height with respect to the token and s_t = 0.3 (1 + cos(pi t / steps)) / 2. A climber
+    ends
+
+    * after its last step;
+    * after a quarter and after half of the steps, if its largest height is below the median of its spot's climbers;
+    * where g is zero or not finite;
+    * on the sphere where g points straight out of the ball, because it would stay there;
+    * for flips, as soon as any climber of its group has flipped.
+
+    Its place in the batch goes to the next climber, so that batches stay full.
 
     Attributes:
-        lost, flat: trials that ended at a gradient that is not finite, or is zero.
+        lost, flat: how many climbers ended at a gradient that is not finite, or zero.
 
     Arguments:
-        cells, best: what is moved, and where findings go.
-        reach: (cells,) the radius of each ball, in the units of the tokens.
+        spots, best: what is moved, and where findings go.
+        ball_radii: (spots,) the radius of each ball, in the units of the tokens.
         steps: how many.
-        groups: (cells,) cells of one group end together at a flip.
+        groups: (spots,) all climbers of the spots of one group end together at a flip.
     """
 
-    def __init__(self, cells: Cells, best: Best, reach: Tensor, steps: int, groups: Integers) -> None:
-        self.cells, self.best, self.reach, self.steps, self.groups = cells, best, reach, steps, groups
+    def __init__(self, spots: Spots, best: BestChanges, ball_radii: Tensor, steps: int, groups: Integers) -> None:
+        self.spots, self.best, self.ball_radii, self.steps, self.groups = spots, best, ball_radii, steps, groups
         self.lost = self.flat = 0
-        self._rungs: dict[int, dict[int, list[float]]] = {math.ceil(share * steps): {} for share in _RUNGS}
-        self._is_over = np.zeros(int(groups.max(initial=-1)) + 1, dtype=bool)
-        self._close()
+        self._heights_at: dict[int, dict[int, list[float]]] = {math.ceil(share * steps): {} for share in _RUNGS}
+        self._has_flipped = np.zeros(int(groups.max(initial=-1)) + 1, dtype=bool)  # (groups,)
+        self._note_flips()
 
     def run(self, waiting: Climbers) -> None:
-        """Ascend with all of these trials; those of a cell stand side by side."""
+        """Ascend with all of these climbers; those of one spot stand side by side."""
         active = waiting[:0]
         while len(waiting) or len(active):
-            while len(waiting) and len(active) < self.cells.room(int(waiting.rows[0])):
-                places = self.cells.room(int(waiting.rows[0])) - len(active)
-                active, waiting = active.joined(self._still_open(waiting[:places])), waiting[places:]
+            while len(waiting) and len(active) < self.spots.room(int(waiting.rows[0])):
+                places = self.spots.room(int(waiting.rows[0])) - len(active)
+                active, waiting = active.join(self._unflipped(waiting[:places])), waiting[places:]
             if len(active):
-                active = self._stepped(active)
+                active = self._step(active)
 
-    def _stepped(self, climbers: Climbers) -> Climbers:
-        """The trials one step further, without those that end."""
+    def _step(self, climbers: Climbers) -> Climbers:
+        """The climbers one step further, without those that end."""
         rows, deltas = climbers.rows, climbers.deltas
         if (climbers.times == self.steps).all():
-            measured(self.cells, self.best, rows, deltas)
-            self._close()
+            try_changes(self.spots, self.best, rows, deltas)
+            self._note_flips()
             return climbers[:0]
-        gradient, heights = climbed(self.cells, self.best, rows, deltas, climbers.ways)  # (trials, dim), (trials,)
-        uphill, is_usable = unit(gradient)
-        self._count(gradient, is_usable)
-        reach = self.reach[torch.from_numpy(rows)].to(deltas.dtype)[:, None]
+        gradient, heights = uphill_gradient(self.spots, self.best, rows, deltas, climbers.ways)
+        uphill, is_usable = unit_vectors(gradient)
+        self._count_ends(gradient, is_usable)
+        radii = self.ball_radii[torch.from_numpy(rows)].to(deltas.dtype)[:, None]
         shares = torch.from_numpy(FIRST_STEP * 0.5 * (1 + np.cos(math.pi * climbers.times / self.steps)))
-        moved = within(deltas + shares.to(deltas.dtype)[:, None] * reach * uphill, reach)
-        stays = _points_out(deltas, uphill, reach)
+        moved = shorten_to(deltas + shares.to(deltas.dtype)[:, None] * radii * uphill, radii)
+        stays = _points_out(deltas, uphill, radii)
         ahead = replace(climbers, deltas=moved, times=climbers.times + 1, tops=np.fmax(climbers.tops, heights))
-        self._close()
-        goes_on = (is_usable & ~stays).numpy() & (climbers.times < self.steps) & self._is_high(ahead)
-        return self._still_open(ahead[goes_on])
+        self._note_flips()
+        goes_on = (is_usable & ~stays).numpy() & (climbers.times < self.steps) & self._is_in_upper_half(ahead)
+        return self._unflipped(ahead[goes_on])
 
-    def _is_high(self, climbers: Climbers) -> NDArray[np.bool_]:
-        """Which trials are, at a rung, among the upper half of those of their cell that have come there."""
-        high = np.ones(len(climbers), dtype=bool)
-        for time, rung in self._rungs.items():
+    def _is_in_upper_half(self, climbers: Climbers) -> NDArray[np.bool_]:
+        """Whether each climber that is at a rung is in the upper half of its spot's climbers that have come there.
+
+        True for climbers that are not at a rung.
+        """
+        is_upper = np.ones(len(climbers), dtype=bool)
+        for time, heights in self._heights_at.items():
             there = np.flatnonzero(climbers.times == time)
             for place in there:
-                rung.setdefault(int(climbers.rows[place]), []).append(float(climbers.tops[place]))
+                heights.setdefault(int(climbers.rows[place]), []).append(float(climbers.tops[place]))
             for place in there:
-                high[place] = climbers.tops[place] >= _upper_median(rung[int(climbers.rows[place])])
-        return high
+                is_upper[place] = climbers.tops[place] >= _upper_median(heights[int(climbers.rows[place])])
+        return is_upper
 
-    def _count(self, gradient: Tensor, is_usable: Tensor) -> None:
+    def _count_ends(self, gradient: Tensor, is_usable: Tensor) -> None:
+        """Count the climbers that end here because of their gradient."""
         if not bool(is_usable.all()):
             zero = int((gradient == 0).all(dim=1).sum())
-            self.flat, self.lost = self.flat + zero, self.lost + int((~is_usable).sum()) - zero
+            self.flat += zero
+            self.lost += int((~is_usable).sum()) - zero
 
-    def _close(self) -> None:
-        """Note which groups have flipped."""
-        if self.cells.objective.is_flip:
-            self._is_over[self.groups[self.best.values > 0]] = True
+    def _note_flips(self) -> None:
+        """Note the groups that have flipped."""
+        if self.spots.objective.is_flip:
+            self._has_flipped[self.groups[self.best.values > 0]] = True
 
-    def _still_open(self, climbers: Climbers) -> Climbers:
-        is_open = ~self._is_over[self.groups[climbers.rows]]
+    def _unflipped(self, climbers: Climbers) -> Climbers:
+        """The climbers of groups that have not flipped."""
+        is_open = ~self._has_flipped[self.groups[climbers.rows]]
         return climbers if is_open.all() else climbers[is_open]
 
 
-def climbed(
-    cells: Cells, best: Best, rows: Integers, deltas: Tensor, ways: Tensor | None = None
-) -> tuple[Tensor, Floats]:
-    """The gradient (trials, dim) uphill at ``deltas``, each its own way, and the height (trials,) that counts."""
-    references = cells.references(rows)
-    with torch.enable_grad():
-        moved = deltas.detach().requires_grad_()
-        outputs = cells.outputs(rows, moved)
-        height = cells.objective.height(references, outputs, ways)
-        gradient = cells.function.gradient(height, moved)
-    return gradient, _note(cells, best, rows, deltas, outputs.detach())[1]
+def unit_vectors(vectors: Tensor) -> tuple[Tensor, Tensor]:
+    """Vectors (batch, dim) divided by their norms, and (batch,) whether they have a direction.
 
-
-def measured(cells: Cells, best: Best, rows: Integers, deltas: Tensor) -> tuple[Floats, Floats]:
-    """Response and height (trials,) at ``deltas``, without gradients; NaN where they are not finite."""
-    return _note(cells, best, rows, deltas, cells.outputs(rows, deltas))
-
-
-def _note(cells: Cells, best: Best, rows: Integers, deltas: Tensor, outputs: Tensor) -> tuple[Floats, Floats]:
-    references = cells.references(rows)
-    values = cells.objective.change(references, outputs).numpy()
-    heights = cells.objective.height(references, outputs).numpy() if cells.objective.is_flip else values
-    finite = best.take(rows, deltas, values, heights, outputs)
-    return np.where(finite, values, np.nan), np.where(finite, heights, np.nan)
-
-
-def unit(vectors: Tensor) -> tuple[Tensor, Tensor]:
-    """Vectors (batch, dim) over their norms, and which have one: others, zero or not finite, become zero."""
+    Vectors without one, zero or not finite, become zero.
+    """
     largest = vectors.abs().amax(dim=1, keepdim=True)
     is_usable = (largest.isfinite() & (largest > 0))[:, 0]
     scaled = torch.where(is_usable[:, None], vectors / largest, 0.0)  # first by the largest: squares may underflow
     return scaled / vector_norm(scaled, dim=1, keepdim=True).clamp(min=1.0), is_usable
 
 
-def within(deltas: Tensor, reach: Tensor) -> Tensor:
-    """``deltas`` (batch, dim), those that are longer than ``reach`` (batch, 1) shortened to it."""
+def shorten_to(deltas: Tensor, radii: Tensor) -> Tensor:
+    """``deltas`` (batch, dim), with those that are longer than their radius (batch, 1) shortened to it."""
     size = vector_norm(deltas, dim=1, keepdim=True)
-    return torch.where(size > reach, deltas * (reach / size), deltas)
+    return torch.where(size > radii, deltas * (radii / size), deltas)
 
 
-def _points_out(deltas: Tensor, uphill: Tensor, reach: Tensor) -> Tensor:
-    """(batch,) where a step along the unit vectors ``uphill`` would be undone by the projection."""
+def _points_out(deltas: Tensor, uphill: Tensor, radii: Tensor) -> Tensor:
+    """(batch,) whether the projection would undo a step along the unit vectors ``uphill``."""
     along = (deltas * uphill).sum(dim=1, keepdim=True)
-    return (along >= reach * (1 - _STRAIGHT))[:, 0]
+    return (along >= radii * (1 - _STRAIGHT))[:, 0]
 
 
 def _upper_median(heights: list[float]) -> float:
-    """The lowest of the upper half, the middle one included."""
+    """The lowest height of the upper half, which includes the middle one."""
     return sorted(heights)[len(heights) // 2]

@@ -1,4 +1,4 @@
-"""A worst case to look at: the input, its worst token, and the change; or the curves over the radii."""
+"""Pictures of a worst case: one input with its worst token and the change, or curves over the radii."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -22,15 +22,21 @@ _LINE, _CHARACTER, _SPACE = 0.34, 0.083, 0.09  # inches that a line of words, a 
 
 
 class Shown(NamedTuple):
-    """Which change is shown: of which input, at which position, at which place among the radii."""
+    """Which change a picture shows.
+
+    Arguments:
+        input: the number of the input.
+        position: the position of its token.
+        place: the place of the radius among the radii.
+    """
 
     input: int
     position: int
-    level: int
+    place: int
 
 
 def radius_figure(result: "WorstCase") -> Figure:
-    """Mean, largest of the draws and largest found against the radius, with bands over inputs."""
+    """Mean of the draws, max of the draws and largest found against the radius, with bands over inputs."""
     rows = [result.at(radius) for radius in result.radii]
     names = {
         "largest found": [row.largest for row in rows],
@@ -47,14 +53,17 @@ def radius_figure(result: "WorstCase") -> Figure:
     return curves(series, x_label=f"radius, {unit}", y_label=f"{quantity} (lower bound); {band}", title=result.name)
 
 
-def chosen(result: "WorstCase", index: int | None = None, radius: float | None = None) -> Shown:
-    """What a picture shows: the input given or else the one that changes most, its worst position, and the radius.
+def choose_shown(result: "WorstCase", index: int | None = None, radius: float | None = None) -> Shown:
+    """Which change a picture shows: an input, its worst position, and a radius.
 
-    For flips the radius is, unless given, the smallest at which the input flips.
+    Arguments:
+        result: what was found.
+        index: the input; by default the one that changes most.
+        radius: of the ball; by default the largest, and for flips the smallest at which this input flips.
     """
-    level = result.level_of(radius)
-    positions = result.worst_positions(result.radii[level])
-    values = result.values[level][np.arange(len(positions)), positions]
+    place = result.place_of(radius)
+    positions = result.worst_positions(result.radii[place])
+    values = result.values[place][np.arange(len(positions)), positions]
     values = np.where(np.isfinite(values), values, -np.inf)
     if index is None:
         index = int(np.argmax(values))
@@ -62,8 +71,8 @@ def chosen(result: "WorstCase", index: int | None = None, radius: float | None =
         raise UsageError(f"index={index} is not an input: there are {len(positions)}")
     if radius is None and result.settings.is_flip:
         flipped = np.flatnonzero((result.values[:, index] > 0).any(axis=1))
-        level = int(flipped[0]) if len(flipped) else level
-    return Shown(index, int(result.worst_positions(result.radii[level])[index]), level)
+        place = int(flipped[0]) if len(flipped) else place
+    return Shown(index, int(result.worst_positions(result.radii[place])[index]), place)
 
 
 def change_figure(
@@ -74,20 +83,19 @@ def change_figure(
     radius: float | None = None,
     words: Sequence[str] | None = None,
 ) -> Figure:
-    """One input, its worst token outlined, the change that was found, and what it does.
+    """One input with its worst token outlined, the change that was found, and its effect.
 
-    Patches of an image are shown as pictures before and after; other tokens as a row of words, darker where more can
-    be changed.
+    Patches of an image are shown as pictures before and after; other tokens as a row of words, darker if they can be
+    changed more.
 
     Arguments:
         result: what was found.
         inputs: the inputs that were searched, as given to ``worst_case``.
-        index: which of them; the one that changes most unless given.
-        radius: of the ball; for flips the smallest at which this input flips, unless given.
-        words: of token ids, the word of each id; or of other tokens, the words of this input.
+        index, radius: as for ``choose_shown``.
+        words: for token ids, the word of each id; for other tokens, the words of this input.
     """
     view = specs.build(VIEWS, result.settings.tokens, "tokens", TokenView)
-    shown = chosen(result, index, radius)
+    shown = choose_shown(result, index, radius)
     held = Inputs(inputs, view)
     given = held.batch(np.asarray([shown.input]))[held.key][0]
     is_image = len(result.positions) == 2 and given.dim() in (2, 3) and given.shape[0] in (1, 3, given.shape[-2])
@@ -98,25 +106,24 @@ def change_figure(
 
 
 def caption(result: "WorstCase", shown: Shown) -> str:
-    """What the change does, in a line."""
-    radius = specs.written(result.radii[shown.level])
-    size = float(np.linalg.norm(result.changes[shown.level, shown.input, shown.position]))
+    """The effect of the change, in one line."""
+    at = (shown.place, shown.input, shown.position)
+    radius = specs.written(result.radii[shown.place])
+    size = float(np.linalg.norm(result.changes[at]))
     unit = "of the token's norm" if result.settings.relative else "in absolute length"
     where = f"input {shown.input}, token {shown.position}, moved by {size:.3g} (at most {radius} {unit})"
     if result.predictions is None or result.clean_predictions is None or result.margins is None:
-        value = result.values[shown.level, shown.input, shown.position]
-        return f"{where}: {result.settings.response} {value:.4g}"
-    before, after = result.clean_predictions[shown.input], result.predictions[shown.level, shown.input, shown.position]
+        return f"{where}: {result.settings.response} {result.values[at]:.4g}"
+    before, after = result.clean_predictions[shown.input], result.predictions[at]
     if before != after:
         return f"{where}: the prediction changes from {before} to {after}"
-    margin = result.margins[shown.level, shown.input, shown.position]
-    return f"{where}: no flip was found, the margin of {before} stays {margin:.3g} or more as far as was looked"
+    return f"{where}: no flip was found; the lowest margin of {before} that was found is {result.margins[at]:.3g}"
 
 
 def _image(result: "WorstCase", shown: Shown, view: TokenView, clean: Any) -> Figure:
     import torch
 
-    change = torch.from_numpy(result.changes[shown.level, shown.input, shown.position]).to(clean.dtype)
+    change = torch.from_numpy(result.changes[shown.place, shown.input, shown.position]).to(clean.dtype)
     at = torch.tensor([shown.position])
     token = view.pick(clean[None], torch.zeros(1, dtype=torch.int64), at)
     after = view.put(clean[None].clone(), at, token + change)[0]
@@ -156,7 +163,7 @@ def _pixels(image: Any) -> Floats:
 
 
 def _labels(held: Inputs, shown: Shown, given: Any, words: Sequence[str] | None) -> list[str]:
-    """A word for each position of the input that is shown, as its profile counts them."""
+    """A word for each position of the input that is shown, in the order of its profile."""
     count = held.num_tokens
     if held.padding is None:
         named = list(words) if words is not None else [str(number) for number in range(count)]
@@ -170,9 +177,9 @@ def _labels(held: Inputs, shown: Shown, given: Any, words: Sequence[str] | None)
 
 
 def _sentence(result: "WorstCase", shown: Shown, labels: list[str]) -> Figure:
-    """Words in lines, each on a ground as dark as it can be changed, the worst outlined."""
+    """Words in lines, darker if they can be changed more, with the worst word outlined."""
     found = result.values if result.margins is None else -result.margins
-    depth = found[shown.level, shown.input]
+    depth = found[shown.place, shown.input]
     known = np.isfinite(depth)
     low, high = (float(depth[known].min()), float(depth[known].max())) if known.any() else (0.0, 1.0)
     places, x, y = [], _GAP, 0.0

@@ -1,12 +1,7 @@
-"""Arrays of any shape in JSON: as readable numbers, or packed where there are many.
+"""The result of a search: how far the output can be moved by changing one token within a ball.
 
-Means over inputs, with an interval for the population they came from.
-
-The choices that define a worst case, as text and numbers.
-
-The answer to: how far can the output be moved by changing one token within a ball?
-
-A worst case in words.
+First the parts of a result: its settings and its means over inputs. Then ``WorstCase`` itself, its text, and how its
+arrays are written in JSON.
 """
 
 import base64
@@ -18,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from jostle.base import checks
 from jostle.base.errors import UsageError
 from jostle.base.estimate import Estimate, Interval
 from jostle.base.files import read_text, write_text
@@ -28,89 +24,24 @@ from jostle.intervals.fixed import bounded_mean, histogram, student
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+Integers = NDArray[np.int64]
 
-def pack(array: NDArray[Any] | None, *, is_compact: bool = False) -> dict[str, Any] | None:
-    """An array as a shape and a flat list, or, compact, as the base64 text of single-precision numbers.
-
-    >>> pack(np.array([[1.0, np.nan]]))
-    {'shape': [1, 2], 'kind': 'f', 'values': [1.0, None]}
-    """
-    if array is None:
-        return None
-    if is_compact:
-        content = base64.b64encode(np.ascontiguousarray(array, dtype="<f4").tobytes()).decode("ascii")
-        return {"shape": list(array.shape), "float32": content}
-    if array.dtype.kind != "f":
-        return {"shape": list(array.shape), "kind": "i", "values": array.ravel().tolist()}
-    values = [value if np.isfinite(value) else None for value in array.ravel().tolist()]
-    return {"shape": list(array.shape), "kind": "f", "values": values}
-
-
-def unpack(record: dict[str, Any] | None) -> Any:
-    """The array that ``pack`` wrote; whatever could not be written is NaN."""
-    if record is None:
-        return None
-    shape = tuple(record["shape"])
-    if "float32" in record:
-        return np.frombuffer(base64.b64decode(record["float32"], validate=True), dtype="<f4").reshape(shape).copy()
-    if record["kind"] == "i":
-        return np.asarray(record["values"], dtype=np.int64).reshape(shape)
-    values = [np.nan if value is None else value for value in record["values"]]
-    return np.asarray(values, dtype=np.float64).reshape(shape)
-
-
-@dataclass(frozen=True, eq=False)
-class MeanOverInputs(Estimate):
-    """The mean of one number for each input.
-
-    Arguments:
-        value: the mean over the inputs given; for them it is exact.
-        interval: for the mean over the population that the inputs are a random sample of.
-        per_input: (N,), NaN where an input has no number.
-    """
-
-    per_input: Floats = field(repr=False)
-
-    def to_dict(self) -> dict[str, Any]:
-        """A plain dictionary, for JSON."""
-        return {"value": self.value, **self.interval.to_dict(), "per_input": plain(self.per_input)}
-
-
-def mean_over_inputs(per_input: Floats, level: float, *, is_share: bool) -> MeanOverInputs:
-    """The mean of ``per_input`` with its interval: Gaffke's bound for shares, Student's t otherwise, from 0 on.
-
-    >>> mean = mean_over_inputs(np.array([1.0, 0.0, 0.0, 0.0]), 0.95, is_share=True)
-    >>> mean.value, round(mean.low, 4), round(mean.high, 4)  # Clopper and Pearson's, for shares of 0 and 1
-    (0.25, 0.0063, 0.8059)
-
-    Arguments:
-        per_input: (N,), at least one of them finite.
-        level: coverage.
-        is_share: whether each lies between 0 and 1.
-    """
-    known = per_input[np.isfinite(per_input)]
-    value = float(known.mean())
-    if is_share:
-        ends, method = bounded_mean(*histogram(known), level), "Gaffke's bound over inputs"
-    else:
-        variance = known.var(ddof=1) if len(known) > 1 else 0.0
-        low, high = student(value, variance, len(known), level)
-        ends, method = (max(float(low), 0.0), float(high)), "Student's t over inputs"
-    return MeanOverInputs(value, Interval(*ends, level, "population", method), per_input)
+_ARRAYS = ("values", "changes", "mean", "max_of", "margins", "predictions", "clean_predictions")
+_COLUMNS = ("mean of draws", "max of draws", "largest found")
 
 
 @dataclass(frozen=True)
 class WorstSettings:
-    """What was searched, on what, how hard.
+    """What was searched, and with how much effort.
 
     Arguments:
         tokens, response: specs.
         radii: of the balls, increasing.
         relative: whether radii are in units of the token's own norm.
         positions: ``each``, ``worst``, or the positions that were searched, with slashes between them.
-        draws: random changes of each token and radius.
-        starts, steps: of the ascent.
-        candidates: for ``worst``, at how many positions of an input it ascended; 0 otherwise.
+        draws: how many random changes of each token at each radius.
+        starts, steps: how many ascents of each token, and how many steps of each ascent.
+        candidates: for ``worst``, at how many positions of each input the search ascended; 0 otherwise.
         level: coverage of the intervals.
         seed: of the draws.
         num_inputs, num_tokens: N and T; T counts masked positions too.
@@ -145,18 +76,56 @@ class WorstSettings:
         return cls(**{**record, "radii": tuple(record["radii"])})
 
 
-Integers = NDArray[np.int64]
-_ARRAYS = ("values", "changes", "mean", "max_of", "margins", "predictions", "clean_predictions")
+@dataclass(frozen=True, eq=False)
+class MeanOverInputs(Estimate):
+    """The mean over inputs of one number for each input.
+
+    Arguments:
+        value: the mean over the inputs given. It is exact for them.
+        interval: for the mean over the population that the inputs are a random sample of.
+        per_input: (N,), NaN where an input has no number.
+    """
+
+    per_input: Floats = field(repr=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """A plain dictionary, for JSON."""
+        return {"value": self.value, **self.interval.to_dict(), "per_input": plain(self.per_input)}
+
+
+def mean_over_inputs(per_input: Floats, level: float, *, is_share: bool) -> MeanOverInputs:
+    """The mean of ``per_input`` with its interval: Gaffke's bound for shares, Student's t otherwise, at least 0.
+
+    >>> mean = mean_over_inputs(np.array([1.0, 0.0, 0.0, 0.0]), 0.95, is_share=True)
+    >>> mean.value, round(mean.low, 4), round(mean.high, 4)  # Clopper and Pearson's, for shares of 0 and 1
+    (0.25, 0.0063, 0.8059)
+
+    Arguments:
+        per_input: (N,), at least one of them finite.
+        level: coverage.
+        is_share: whether each number lies between 0 and 1.
+    """
+    known = per_input[np.isfinite(per_input)]
+    value = float(known.mean())
+    if is_share:
+        ends, method = bounded_mean(*histogram(known), level), "Gaffke's bound over inputs"
+    else:
+        variance = known.var(ddof=1) if len(known) > 1 else 0.0
+        low, high = student(value, variance, len(known), level)
+        ends, method = (max(float(low), 0.0), float(high)), "Student's t over inputs"
+    return MeanOverInputs(value, Interval(*ends, level, "population", method), per_input)
 
 
 @dataclass(frozen=True, eq=False)
 class AtRadius:
-    """Three quantifiers over the same changes: mean <= max of the draws <= largest found, for every input.
+    """Three numbers at one radius: mean of the draws <= max of the draws <= largest found, for every input.
 
     Arguments:
         radius: of the ball.
-        over: what was taken over the positions of an input: ``mean`` or ``max``.
-        mean, max_of_draws, largest: over the draws, the largest of them, the largest that was found.
+        over: how the positions of an input were combined: ``mean`` or ``max``.
+        mean: of the random draws.
+        max_of_draws: the largest of the random draws.
+        largest: the largest response that was found.
     """
 
     radius: float
@@ -167,7 +136,7 @@ class AtRadius:
 
     @property
     def gap(self) -> float:
-        """How many times the mean the largest found is; infinite if only the mean is 0, NaN if both are."""
+        """The largest found divided by the mean; infinite if only the mean is 0, NaN if both are."""
         with np.errstate(divide="ignore", invalid="ignore"):
             return float(np.float64(self.largest.value) / self.mean.value)
 
@@ -176,29 +145,30 @@ class AtRadius:
 class WorstCase:
     """The largest responses found within balls around single tokens: lower bounds of the true ones.
 
-    ``value`` is the mean over inputs of the mean over positions (or, if the worst position was asked for, of the
-    largest) of the largest response found, in the largest ball; for flips the share of tokens, or of inputs, that are
-    *flippable within r*. It is exact about what was found; ``low`` and ``high`` are for other inputs from the same
-    population, and a better search can only raise all three.
+    ``value`` is about the largest ball: the mean over inputs of the mean over positions of the largest response found.
+    If the worst position was asked for, it is the mean over inputs of the maximum over positions. For flips it is the
+    share of tokens, or of inputs, that are *flippable within r*. ``value`` is exact for these inputs; ``low`` and
+    ``high`` are for other inputs from the same population. A better search can only raise all three.
 
-    Attributes are arrays by radius R, input N and position T, NaN where a position was not searched.
+    The arrays are by radius R, input N and position T, NaN where a position was not searched.
 
     Arguments:
         name: of the model.
-        settings: what was searched, how hard.
+        settings: what was searched, and with how much effort.
         values: (R, N, T) the largest response found.
         changes: (R, N, T, dim) the change of the token that gives it.
-        mean: (R, N, T) the mean response over random changes on the sphere of the radius.
-        max_of: (K, R, N, T) the largest of 1, 2, 4, ... of them, see ``draw_counts``.
+        mean: (R, N, T) the mean response to random changes on the sphere of this radius.
+        max_of: (K, R, N, T) the expected largest response to 1, 2, 4, ... random changes, see ``draw_counts``.
         margins: (R, N, T) for flips, the lowest margin of the clean prediction that was found.
-        predictions, clean_predictions: (R, N, T) and (N,) for flips, what is predicted after the change and before.
+        predictions, clean_predictions: (R, N, T) and (N,) for flips, the predictions after the change and before.
         draw_counts: (K,) 1, 2, 4, ... draws.
         positions: the shape of the position grid, e.g. (7, 7) for patches.
-        has_gradient: whether the model could be ascended; otherwise the largest of draws and deletion is all there is.
-        passes: inputs the model answered, a backward pass counted as two.
+        has_gradient: whether the model could be ascended. If not, only random changes and deletion were tried.
+        passes: how many inputs the model answered; a backward pass counts as two.
         warnings: what is suspicious about the model or the numbers.
         seconds: wall-clock time.
         provenance: versions and time.
+        notes: what is worth knowing and nothing to worry about, such as that the model was in train mode before.
     """
 
     name: str
@@ -217,6 +187,7 @@ class WorstCase:
     warnings: list[str]
     seconds: float
     provenance: dict[str, str] = field(repr=False)
+    notes: list[str] = field(default_factory=list)
 
     kind: ClassVar[str] = "jostle/worst-case"
     version: ClassVar[int] = 1
@@ -227,37 +198,43 @@ class WorstCase:
         return self.settings.radii
 
     @property
+    def estimate(self) -> MeanOverInputs:
+        """The mean over inputs of the largest responses found in the largest ball, with its interval."""
+        return self.at().largest
+
+    @property
     def value(self) -> float:
-        """The mean of the largest responses found in the largest ball."""
-        return self.at().largest.value
+        """The mean over inputs of the largest responses found in the largest ball."""
+        return self.estimate.value
 
     @property
     def low(self) -> float:
-        """The lower end of its interval for the population of inputs."""
-        return self.at().largest.low
+        """The lower end of the interval for the population of the inputs."""
+        return self.estimate.low
 
     @property
     def high(self) -> float:
-        """The upper end of its interval for the population of inputs."""
-        return self.at().largest.high
+        """The upper end of the interval for the population of the inputs."""
+        return self.estimate.high
 
     def at(self, radius: float | None = None, over: str | None = None) -> AtRadius:
         """Means over inputs at one radius.
 
         Arguments:
-            radius: one of ``radii``; the largest unless given.
-            over: ``mean`` or ``max`` over positions; by default the one that was asked for.
+            radius: one of ``radii``; by default the largest.
+            over: ``mean`` or ``max`` over positions; by default ``max`` if the worst position was asked for.
         """
-        level = self.level_of(radius)
+        place = self.place_of(radius)
         over = ("max" if self.settings.positions == "worst" else "mean") if over is None else over
         if over not in ("mean", "max"):
-            raise UsageError(f"over={over!r} must be mean or max, which is taken over the positions of an input")
-        found = (self.mean[level], self.max_of[-1, level], self.values[level])
-        each = (mean_over_inputs(_over(part, over), self.settings.level, is_share=self._is_share) for part in found)
-        return AtRadius(self.radii[level], over, *each)
+            raise checks.wrong("over", over, "mean or max, which is taken over the positions of an input")
+        level, is_share = self.settings.level, self.settings.is_flip
+        found = (self.mean[place], self.max_of[-1, place], self.values[place])
+        means = (mean_over_inputs(_over_positions(part, over), level, is_share=is_share) for part in found)
+        return AtRadius(self.radii[place], over, *means)
 
-    def level_of(self, radius: float | None = None) -> int:
-        """The place of a radius among ``radii``; of the largest unless given."""
+    def place_of(self, radius: float | None = None) -> int:
+        """The place of a radius among ``radii``; by default of the largest."""
         if radius is None:
             return len(self.radii) - 1
         if radius not in self.radii:
@@ -265,27 +242,23 @@ class WorstCase:
         return self.radii.index(radius)
 
     def worst_positions(self, radius: float | None = None) -> Integers:
-        """(N,) the position of each input with the largest response; of flips, the lowest margin decides ties."""
-        level = self.level_of(radius)
-        values = np.where(np.isfinite(self.values[level]), self.values[level], -np.inf)
-        depth = np.zeros_like(values) if self.margins is None else -self.margins[level]
+        """(N,) the position of each input with the largest response; for flips the lowest margin decides ties."""
+        place = self.place_of(radius)
+        values = np.where(np.isfinite(self.values[place]), self.values[place], -np.inf)
+        depth = np.zeros_like(values) if self.margins is None else -self.margins[place]
         order = np.lexsort((np.where(np.isfinite(depth), depth, -np.inf), values))  # along positions, best last
         return order[:, -1].astype(np.int64)
 
     def smallest_radius(self) -> Floats:
-        """(N, T) for flips, the smallest of ``radii`` at which a flip was found; infinite where none was."""
+        """(N, T) for flips, the smallest of ``radii`` at which a flip was found; infinite where none was found."""
         if not self.settings.is_flip:
             raise UsageError(f"smallest_radius() is about flips, and the response was {self.settings.response}")
         radii = np.asarray(self.radii)[:, None, None]
         found: Floats = np.where(self.values > 0, radii, np.inf).min(axis=0)
         return np.where(np.isfinite(self.values).any(axis=0), found, np.nan)
 
-    @property
-    def _is_share(self) -> bool:
-        return self.settings.is_flip
-
     def __str__(self) -> str:
-        return "\n".join(lines(self))
+        return "\n".join(_lines(self))
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, as plain numbers and text for JSON; the changes as packed single-precision numbers."""
@@ -294,6 +267,7 @@ class WorstCase:
             "kind": self.kind,
             "version": self.version,
             **{name: getattr(self, name) for name in plain},
+            **({"notes": list(self.notes)} if self.notes else {}),
             "value": self.value,
             "low": self.low,
             "high": self.high,
@@ -311,6 +285,7 @@ class WorstCase:
         return cls(
             settings=WorstSettings.from_dict(record["settings"]),
             positions=tuple(record["positions"]),
+            notes=record.get("notes", []),
             **{name: record[name] for name in plain},
             **{name: unpack(record[name]) for name in _ARRAYS},
         )
@@ -332,14 +307,14 @@ class WorstCase:
             raise UsageError(f"result file {path} is not a whole worst case of this version: {reason}") from None
 
     def plot(self, inputs: Any = None, index: int | None = None, **options: Any) -> "Figure":
-        """A picture: the curves over the radii or, with ``inputs``, one of them with its worst token and change."""
+        """Draw the curves over the radii or, with ``inputs``, one input with its worst token and its change."""
         from jostle.worst.picture import change_figure, radius_figure
 
         return radius_figure(self) if inputs is None else change_figure(self, inputs, index, **options)
 
 
-def _over(values: Floats, over: str) -> Floats:
-    """(N, T) as (N,), the mean or largest of the positions that are known; NaN where none is."""
+def _over_positions(values: Floats, over: str) -> Floats:
+    """From (N, T) to (N,): the mean or the maximum over the positions that are known; NaN where none is."""
     known = np.isfinite(values)
     if over == "max":
         best = np.where(known, values, -np.inf).max(axis=1)
@@ -349,11 +324,8 @@ def _over(values: Floats, over: str) -> Floats:
     return means
 
 
-_COLUMNS = ("mean of draws", "max of draws", "largest found")
-
-
-def lines(w: "WorstCase") -> list[str]:
-    """The result as lines of text: a table over the radii, what was done, and what to know about it."""
+def _lines(w: WorstCase) -> list[str]:
+    """The result as lines of text: a table over the radii, the search, and its warnings."""
     s = w.settings
     return [
         f"{w.name}: {_title(w)}; all are lower bounds",
@@ -363,10 +335,11 @@ def lines(w: "WorstCase") -> list[str]:
         f"positions={s.positions}",
         f"  {_effort(w)}",
         *(f"  warning: {warning}" for warning in w.warnings),
+        *(f"  note: {note}" for note in w.notes),
     ]
 
 
-def _title(w: "WorstCase") -> str:
+def _title(w: WorstCase) -> str:
     s = w.settings
     unit = "the token's norm" if s.relative else "absolute length"
     if s.is_flip:
@@ -377,7 +350,7 @@ def _title(w: "WorstCase") -> str:
     return f"{what} within a radius, in units of {unit}"
 
 
-def _table(rows: "list[AtRadius]", level: float) -> list[str]:
+def _table(rows: list[AtRadius], level: float) -> list[str]:
     head = f"  {'radius':>8}{_COLUMNS[0]:>15}{_COLUMNS[1]:>15}{_COLUMNS[2]:>16}   {level:.0%} interval over inputs"
     body = [
         f"  {written(row.radius):>8}{row.mean.value:>15.4g}{row.max_of_draws.value:>15.4g}"
@@ -387,8 +360,8 @@ def _table(rows: "list[AtRadius]", level: float) -> list[str]:
     return [head, *body]
 
 
-def _worst_position(w: "WorstCase") -> list[str]:
-    """What the worst position of an input adds, where every position was searched."""
+def _worst_position(w: WorstCase) -> list[str]:
+    """A line about the worst position of each input, if all positions were searched."""
     if w.settings.positions == "worst" or w.settings.num_tokens == 1:
         return []
     worst = w.at(over="max").largest
@@ -396,7 +369,7 @@ def _worst_position(w: "WorstCase") -> list[str]:
     return [f"  {what}, radius {written(w.radii[-1])}: {worst}"]
 
 
-def _effort(w: "WorstCase") -> str:
+def _effort(w: WorstCase) -> str:
     s = w.settings
     if w.has_gradient:
         how = f"{s.draws} draws, then {s.starts} starts of {s.steps} steps"
@@ -405,3 +378,33 @@ def _effort(w: "WorstCase") -> str:
     else:
         how = f"no gradients: the largest of {s.draws} draws and deletion"
     return f"{how}; seed={s.seed}; {w.passes:,} passes, {w.seconds:.1f} s"
+
+
+def pack(array: NDArray[Any] | None, *, is_compact: bool = False) -> dict[str, Any] | None:
+    """An array as a shape and a flat list, or, compact, as the base64 text of single-precision numbers.
+
+    >>> pack(np.array([[1.0, np.nan]]))
+    {'shape': [1, 2], 'kind': 'f', 'values': [1.0, None]}
+    """
+    if array is None:
+        return None
+    if is_compact:
+        content = base64.b64encode(np.ascontiguousarray(array, dtype="<f4").tobytes()).decode("ascii")
+        return {"shape": list(array.shape), "float32": content}
+    if array.dtype.kind != "f":
+        return {"shape": list(array.shape), "kind": "i", "values": array.ravel().tolist()}
+    values = [value if np.isfinite(value) else None for value in array.ravel().tolist()]
+    return {"shape": list(array.shape), "kind": "f", "values": values}
+
+
+def unpack(record: dict[str, Any] | None) -> Any:
+    """The array that ``pack`` wrote; numbers that JSON cannot hold are NaN."""
+    if record is None:
+        return None
+    shape = tuple(record["shape"])
+    if "float32" in record:
+        return np.frombuffer(base64.b64decode(record["float32"], validate=True), dtype="<f4").reshape(shape).copy()
+    if record["kind"] == "i":
+        return np.asarray(record["values"], dtype=np.int64).reshape(shape)
+    values = [np.nan if value is None else value for value in record["values"]]
+    return np.asarray(values, dtype=np.float64).reshape(shape)

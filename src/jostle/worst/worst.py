@@ -1,35 +1,37 @@
-"""``worst_case``: the call most people need, and its arguments."""
+"""``worst_case``: the call, its arguments, the search block by block of inputs, and the result put together."""
 
-import math
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from jostle.base import checks
 from jostle.base import progress as progress_bar
-from jostle.base import specs
 from jostle.base.errors import FailureError, UsageError
 from jostle.base.provenance import provenance
 from jostle.base.randomness import Stream
 from jostle.estimates import JostleWarning
-from jostle.estimates.result import checked_level, checked_whole
+from jostle.estimates.request import Request
 from jostle.perturbations import Sphere
-from jostle.responses import RESPONSES, Response
+from jostle.responses import Response
+from jostle.sampling import Grid
 from jostle.sampling.batches import TOKENS_ON_CPU, Batching
 from jostle.sampling.plans import Integers
 from jostle.sampling.text_checks import check_text
-from jostle.tokens import VIEWS, Embeddings, Inputs, TextView, TokenView
-from jostle.tokens.text import padding_id
-from jostle.worst.cells import Cells, GradientFunction, Objective
+from jostle.tokens import Embeddings, Inputs, TextView, TokenView
+from jostle.worst.objective import Objective
 from jostle.worst.result import WorstCase, WorstSettings
-from jostle.worst.search import Effort, Gathered, gradient_problem, search
-from jostle.worst.starts import Directions, suggested
+from jostle.worst.search import Findings, draw_counts, gradient_problem, search
+from jostle.worst.spots import Floats, GradientFunction, Spots
+from jostle.worst.starts import Directions, directions_of_model
 
 _NUMBERS_AT_ONCE = 2**24
 _EACH, _WORST = "each", "worst"
+_MOVE = Sphere(1.0)  # random changes are on a sphere; here it only checks that tokens can be moved
 
 
 def worst_case(
@@ -59,12 +61,13 @@ def worst_case(
         W(x, tau) = sup over ||Delta|| <= r ||x_tau||  of  R(f(x), f(x with token tau moved by Delta))
 
     For ``response="relative-change"`` and the worst position this is paper 3's word sensitivity (2402.02969), for
-    ``"flip"`` the worst case of paper 1's sensitivity (2403.06925): whether a token is *flippable within r*. First come
-    ``draws`` random changes on the sphere, whose mean and maximum are reported beside it; then projected gradient
-    ascent with normalised steps of cosine size from the best draws, from deletion and from the direction in which the
-    response grows fastest near the clean token, both ways. For flips the margin is brought down, and a token is done
-    once it flips. The best of all that was looked at counts, so mean <= max of draws <= largest found, and nothing
-    falls as the radius grows.
+    ``"flip"`` the worst case of paper 1's sensitivity (2403.06925): whether a token is *flippable within r*.
+
+    The search first tries ``draws`` random changes on the sphere; the result has their mean and maximum. Then it
+    ascends by projected gradients with normalised steps of cosine size. The ascents start from the best draws, from
+    deletion, and from the direction in which the response grows fastest near the clean token, both ways. For flips the
+    margin is lowered, and a token is done as soon as it flips. The best of all changes that were tried counts. So mean
+    <= max of draws <= largest found, and nothing falls as the radius grows.
 
     >>> import torch, jostle
     >>> halfspace = lambda x: x.sum(dim=(1, 2))  # 4 tokens of 9 numbers: the worst is r * ||x_tau|| * ||(1, ..., 1)||
@@ -72,25 +75,27 @@ def worst_case(
     >>> round(w.value, 6)  # 0.5 * 6 * 3
     9.0
 
-    Differs from paper 3's released code: the ball is centred on the clean token, not on a jittered start; many starts
-    instead of one; the best iterate instead of the last.
+    Differs from paper 3's released code: the ball is centred on the clean token, not on a jittered start; there are
+    many starts instead of one; the best iterate counts instead of the last.
 
     Arguments:
-        model: an ``nn.Module`` (put in eval mode and put back) or any callable from a batch to outputs. A model
-            without gradients gets the largest of the draws and of deletion, and a warning.
+        model: an ``nn.Module`` (put in eval mode and put back) or any callable from a batch to outputs. For a model
+            without gradients the result is the largest of the draws and of deletion, with a warning.
         inputs: a tensor (N, ...), a mapping of tensors with an attention mask, a ``Dataset`` or a ``DataLoader``.
         tokens: what a token is, of real numbers: ``Patches(4)``, ``Rows()``, ``Embeddings()``, ... or a spec.
-        radius: of the ball, one or several, in units of the token's own norm; each begins where the smaller one ended.
+        radius: of the ball, one or several, in units of the token's own norm. The search in a ball begins where the
+            search in the next smaller ball ended.
         response: ``"flip"``, ``"margin"``, ``"relative-change"``, ... or an object of ``jostle.responses``.
-        positions: ``"each"``; ``"worst"``, where only the most promising positions of each input are ascended; or the
-            positions to look at.
-        starts: of the ascent for each token; more if there are more ``directions``.
-        steps: of each start, a forward and a backward pass each.
-        draws: random changes of each token; those of ``measure`` with ``Sphere(radius, relative=True)`` and ``Grid``.
-        directions: a function of (inputs, positions), both (n,) arrays, to further directions to start in, both ways,
-            (n, any number, dim): a construction that is known for the model. By default those that a map of
-            ``jostle_papers.p2402_02969.features`` knows of itself, such as paper 3's for attention.
-        candidates: for ``"worst"``, how many positions of an input are ascended.
+        positions: ``"each"``; ``"worst"``, which ascends only at the most promising positions of each input; or the
+            positions to search.
+        starts: how many ascents each token gets; more if there are more ``directions``.
+        steps: of each ascent, a forward and a backward pass each.
+        draws: random changes of each token: those of ``measure`` with ``Sphere(radius, relative=True)`` and ``Grid``.
+        directions: further directions to start in, both ways: a function of (inputs, positions), both (n,) arrays, to a
+            tensor (n, any number, dim), for example a construction that is known for the model. By default the
+            directions that the model offers, if it has a method ``starting_directions(tokens, position)`` and a token
+            is a row: from one input (T, dim) and a position to directions (any number, dim).
+        candidates: for ``"worst"``, at how many positions of an input to ascend.
         relative: false for radii in absolute length.
         mask: (N, T), true for tokens that may be moved; by default the mapping's own attention mask.
         level: coverage of the intervals over inputs.
@@ -101,126 +106,227 @@ def worst_case(
         name: how messages and files call the model.
     """
     started = time.perf_counter()
-    view = specs.build(VIEWS, tokens, "tokens", TokenView)
-    change = specs.build(RESPONSES, response, "response", Response)
-    held = Inputs(inputs, view, mask, padding_id([model]) if isinstance(view, TextView) else None)
-    if held.moving is not None:
-        raise UsageError(f"tokens={view.describe()} moves whole texts, and worst_case one token: leave out whole=true")
-    held.check_finite()
-    if not isinstance(view, Embeddings):  # those are real numbers once the model has embedded them
-        Sphere(1.0).check(held.sample_token())
+    request = Request.build(
+        tokens=tokens,
+        perturbation=_MOVE,
+        response=response,
+        plan=Grid(draws),
+        mask=mask,
+        level=level,
+        seed=seed,
+        batch_size=batch_size,
+        device=device,
+    )
+    held, searched = _read_inputs(request, inputs, model), _positions(positions)
     settings = WorstSettings(
-        tokens=view.describe(),
-        response=change.describe(),
+        tokens=request.tokens.describe(),
+        response=request.response.describe(),
         radii=_radii(radius),
-        relative=bool(relative),
-        positions=_positions(positions),
-        draws=checked_whole("draws", draws, least=1),
-        starts=checked_whole("starts", starts, least=1),
-        steps=checked_whole("steps", steps, least=1),
-        candidates=checked_whole("candidates", candidates, least=1) if positions == _WORST else 0,
-        level=checked_level(level),
-        seed=checked_whole("seed", seed),
+        relative=checks.truth("relative", relative),
+        positions=searched,
+        draws=checks.whole("draws", draws),
+        starts=checks.whole("starts", starts, least=1),
+        steps=checks.whole("steps", steps, least=1),
+        candidates=checks.whole("candidates", candidates, least=1) if searched == _WORST else 0,
+        level=request.level,
+        seed=request.seed,
         num_inputs=len(held),
         num_tokens=held.num_tokens,
     )
-    function = GradientFunction(model, held, name, device)
+    function = GradientFunction(model, held, name, request.device)
     most_tokens = TOKENS_ON_CPU if function.device.type == "cpu" else np.inf
-    batching = Batching(held, checked_whole("batch_size", batch_size, least=1), most_tokens)
-    report = progress_bar.reporter(progress, name)
-    try:
-        with function.evaluating(settings.seed):
-            gathered = _searched(function, Objective(change), batching, settings, directions, report)
-    finally:
-        report.close()
-    result = gathered.result(function, settings, time.perf_counter() - started, provenance())
+    batching = Batching(held, request.batch_size, most_tokens)
+    with closing(progress_bar.reporter(progress, name)) as report, function.evaluating(settings.seed):
+        builder = _search_blocks(function, Objective(request.response), batching, settings, directions, report)
+    result = builder.result(function, time.perf_counter() - started)
     for text in dict.fromkeys(result.warnings):
         warnings.warn(text, JostleWarning, stacklevel=2)
     return result
 
 
-def _searched(
+def _read_inputs(request: Request, inputs: Any, model: Callable[..., Any]) -> Inputs:
+    """The inputs as tokens of real numbers that can be moved one by one."""
+    held = request.read_inputs(inputs, [model])
+    view = request.tokens
+    if held.moving is not None:
+        raise UsageError(f"tokens={view.describe()} moves whole texts, and worst_case one token: leave out whole=true")
+    if isinstance(view, TextView) and not isinstance(view, Embeddings):  # ids; embeddings are real numbers
+        request.perturbation.check(held.sample_token())
+    return held
+
+
+def _search_blocks(
     function: GradientFunction,
     objective: Objective,
     batching: Batching,
     settings: WorstSettings,
     directions: Directions | None,
     report: progress_bar.Reporter,
-) -> Gathered:
-    """Search block by block of inputs, and gather what is found."""
+) -> "WorstCaseBuilder":
+    """Search block by block of inputs, and collect the findings."""
     held = function.inputs
     function.check_steady()
-    directions = suggested(function) if directions is None else directions
+    directions = directions_of_model(function) if directions is None else directions
     if held.padding is not None:
-        check_text([function], Sphere(1.0), batching)
-    effort = Effort(
-        settings.radii, settings.draws, settings.starts, settings.steps, settings.candidates or None, directions
-    )
-    gathered = Gathered(held, settings, function.dim)
+        check_text([function], _MOVE, batching)
+    builder = WorstCaseBuilder(held, settings, function.dim)
     noise, problem, is_first = Stream(settings.seed, "noise"), None, True
-    for chosen, done, share in _blocks(held, batching, settings, function.dim):
-        rows, columns = np.nonzero(_searched_tokens(held, chosen, settings.positions))
+    for block, done, share in _blocks(held, batching, settings, function.dim):
+        rows, columns = np.nonzero(_is_searched(held, block, settings.positions))
         if not len(rows):
             continue
-        cells = Cells(function, objective, batching, chosen[rows], columns, noise, is_relative=settings.relative)
+        spots = Spots(function, objective, batching, block[rows], columns, noise, is_relative=settings.relative)
         if is_first:
-            problem, is_first = gradient_problem(cells), False
+            problem, is_first = gradient_problem(spots), False
 
         def tell(part: float, done: float = done, share: float = share) -> None:
             report(progress_bar.State(done + part * share, function.passes, ""))
 
-        gathered.add(cells, search(cells, effort, problem is None, tell))
+        builder.add(spots, search(spots, settings, directions, tell, has_gradient=problem is None))
     if is_first:
         raise UsageError(f"positions={settings.positions} names no token of any input, which have {held.num_tokens}")
-    if not gathered.is_anything_known:
+    if not builder.is_anything_known:
         raise FailureError(
             "nothing could be measured: no change has a finite response (NaN outputs, or an undefined change)"
         )
-    gathered.problem = problem
-    return gathered
+    builder.problem = problem
+    return builder
 
 
 def _blocks(
     held: Inputs, batching: Batching, settings: WorstSettings, dim: int
 ) -> Iterator[tuple[Integers, float, float]]:
-    """Inputs in the order of their lengths, some at a time, so that all their starts fit in memory.
+    """Inputs in the order of their lengths, in blocks whose starts fit in memory.
 
-    With each block the share that is done before it, and its own.
+    Each block comes with the share of the inputs before it, and its own share.
     """
     order = batching.order(np.arange(len(held)))
     step = max(1, _NUMBERS_AT_ONCE // (held.num_tokens * settings.starts * dim))
     for first in range(0, len(order), step):
-        chosen = order[first : first + step]
-        yield chosen, first / len(order), len(chosen) / len(order)
+        block = order[first : first + step]
+        yield block, first / len(order), len(block) / len(order)
 
 
-def _searched_tokens(held: Inputs, chosen: Integers, positions: str) -> NDArray[np.bool_]:
-    """(len(chosen), T) true for the tokens that are searched."""
-    shape = (len(chosen), held.num_tokens)
-    may_move = np.ones(shape, dtype=bool) if held.mask is None else held.mask[chosen]
+def _is_searched(held: Inputs, block: Integers, positions: str) -> NDArray[np.bool_]:
+    """(len(block), T) true for the tokens that are searched."""
+    shape = (len(block), held.num_tokens)
+    may_move = np.ones(shape, dtype=bool) if held.mask is None else held.mask[block]
     if positions in (_EACH, _WORST):
         return may_move
-    columns = np.tile(np.arange(held.num_tokens), len(chosen))
-    named = held.profile_positions(np.repeat(chosen, held.num_tokens), columns).reshape(shape)
-    wanted: NDArray[np.bool_] = np.isin(named, [int(word) for word in positions.split("/")])
-    return may_move & wanted
+    columns = np.tile(np.arange(held.num_tokens), len(block))
+    numbers = held.profile_positions(np.repeat(block, held.num_tokens), columns).reshape(shape)
+    is_named: NDArray[np.bool_] = np.isin(numbers, [int(word) for word in positions.split("/")])
+    return may_move & is_named
 
 
 def _radii(radius: Any) -> tuple[float, ...]:
     """The radii, each once, increasing."""
     given = list(radius) if isinstance(radius, Sequence | np.ndarray) and not isinstance(radius, str) else [radius]
-    numbers = [value for value in given if isinstance(value, int | float | np.number) and not isinstance(value, bool)]
-    if not given or len(numbers) < len(given) or not all(math.isfinite(value) and value >= 0 for value in numbers):
-        raise UsageError(f"radius={radius!r} must be a finite number, 0 or larger, or several of them")
-    return tuple(sorted({float(value) for value in numbers}))
+    if not given:
+        raise checks.wrong("radius", radius, "a finite number, at least 0, or several of them")
+    return tuple(sorted({checks.number("radius", value, least=0) for value in given}))
 
 
 def _positions(positions: Any) -> str:
-    """The positions as they are written in the settings."""
-    if positions in (_EACH, _WORST):
-        return str(positions)
+    """The positions in the form of the settings: a word, or numbers with slashes between them."""
+    if isinstance(positions, str) and positions in (_EACH, _WORST):
+        return positions
     given = [positions] if isinstance(positions, int | np.integer) else positions
     is_listed = isinstance(given, Sequence | np.ndarray) and not isinstance(given, str) and len(given) > 0
     if not is_listed or not all(isinstance(one, int | np.integer) and one >= 0 for one in given):
-        raise UsageError(f"positions={positions!r} must be each, worst, or whole numbers from 0 on")
+        raise checks.wrong("positions", positions, f"{_EACH}, {_WORST}, or whole numbers from 0 on")
     return "/".join(str(int(one)) for one in sorted(set(given)))
+
+
+class WorstCaseBuilder:
+    """Collects findings into the arrays of a result, by radius, input and position; NaN where nothing was searched.
+
+    Attributes:
+        problem: why there are no gradients; None if there are.
+
+    Arguments:
+        inputs: all inputs.
+        settings: of the search.
+        dim: the size of a token.
+    """
+
+    def __init__(self, inputs: Inputs, settings: WorstSettings, dim: int) -> None:
+        self.inputs, self.settings = inputs, settings
+        self.counts = draw_counts(settings.draws)
+        shape = (len(settings.radii), len(inputs), inputs.num_tokens)
+        self.values, self.margins, self.mean = (np.full(shape, np.nan) for _ in range(3))
+        self.max_of: Floats = np.full((len(self.counts), *shape), np.nan)
+        self.predictions = np.zeros(shape, dtype=np.int64)
+        self.clean_predictions = np.zeros(len(inputs), dtype=np.int64)
+        self.changes = np.zeros((*shape, dim), dtype=np.float32)
+        self.problem: str | None = None
+        self._lost = self._flat = self._failed = self._ascents = self._zero_tokens = self._tokens = 0
+
+    @property
+    def is_anything_known(self) -> bool:
+        """Whether some response is finite."""
+        return bool(np.isfinite(self.values).any())
+
+    def add(self, spots: Spots, found: Findings) -> None:
+        """Put the findings of these spots where they belong."""
+        at = (slice(None), spots.inputs, self.inputs.profile_positions(spots.inputs, spots.tokens))
+        self.values[at], self.mean[at], self.changes[at] = found.values, found.mean, found.deltas.numpy()
+        self.max_of[(slice(None), *at)] = found.max_of
+        self.margins[at], self.predictions[at] = -found.heights, found.predictions
+        if spots.objective.is_flip:
+            self.clean_predictions[spots.inputs] = spots.references(np.arange(len(spots)))[:, 0].long().numpy()
+        self._lost += found.lost
+        self._flat += found.flat
+        self._failed += found.failed
+        self._ascents += found.ascents
+        self._zero_tokens += int((spots.norms == 0).sum())
+        self._tokens += len(spots)
+
+    def result(self, function: GradientFunction, seconds: float) -> WorstCase:
+        """The result, after all findings were added."""
+        is_flip = self.settings.is_flip
+        return WorstCase(
+            name=function.name,
+            settings=self.settings,
+            values=self.values,
+            changes=self.changes,
+            mean=self.mean,
+            max_of=self.max_of,
+            margins=self.margins if is_flip else None,
+            predictions=self.predictions if is_flip else None,
+            clean_predictions=self.clean_predictions if is_flip else None,
+            draw_counts=self.counts,
+            positions=self.inputs.positions,
+            has_gradient=self.problem is None,
+            passes=function.passes,
+            warnings=[*function.warnings, *self._warnings(function.name)],
+            notes=list(function.notes),
+            seconds=seconds,
+            provenance=provenance(),
+        )
+
+    def _warnings(self, name: str) -> list[str]:
+        texts = []
+        if self.problem is not None:
+            texts.append(
+                f"{name} gives no gradients: {self.problem}; only draws and deletion were tried, so the largest "
+                "response may be far above what was found"
+            )
+        if self._zero_tokens:
+            texts.append(
+                f"{self._zero_tokens:,} of {self._tokens:,} tokens are zero, and a radius in units of their norm "
+                "leaves them there: their response is 0; give relative=False for radii in absolute length"
+            )
+        if self._failed:
+            texts.append(
+                f"{self._failed:,} random changes have no finite response (an output is NaN or infinite, or the change "
+                "is undefined); they are left out"
+            )
+        if self._lost:
+            texts.append(f"{self._lost:,} of {self._ascents:,} ascents ended early at a gradient of NaN or infinity")
+        if self._flat > self._ascents / 2:
+            texts.append(
+                f"{self._flat:,} of {self._ascents:,} ascents ended at a gradient of exactly 0 (does {name} round, or "
+                "saturate?): there the largest draw is all that is known"
+            )
+        return texts

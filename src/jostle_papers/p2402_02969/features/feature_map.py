@@ -68,6 +68,10 @@ class FeatureMap(nn.Module, ABC):
         """The features of one input (n, d) as a function of its word at ``position``; here by computing all again."""
         return Recomputed(self, words, position)
 
+    def starting_directions(self, tokens: Tensor, position: int) -> Tensor:
+        """Directions (count, dim) in which ``jostle.worst_case`` starts its search at ``position`` of one input."""
+        return self.one_word(tokens, position).directions()
+
     def one_words(self, words: Tensor, positions: Sequence[int]) -> Iterator[OneWord]:
         """``one_word`` for several positions, one after another; a map may share work between them."""
         return (self.one_word(words, position) for position in positions)

@@ -5,8 +5,8 @@ import pytest
 
 from jostle.tokens import Inputs, Patches, Rows
 from jostle.worst import worst_case
-from jostle.worst.cells import GradientFunction
-from jostle.worst.starts import suggested
+from jostle.worst.spots import GradientFunction
+from jostle.worst.starts import directions_of_model
 from jostle_papers.p2402_02969 import features
 from tests.worst.maps import words
 
@@ -33,11 +33,11 @@ def test_both_searches_find_the_same(name, radius):
         assert found.values[0, row, 1] == pytest.approx(twin.value, rel=0.03)
 
 
-def test_maps_say_where_to_start():
+def test_maps_offer_directions_to_start_in():
     phi, inputs = features.create("raf", **SIZES).eval(), words(3, 12, 32)
-    directions = suggested(GradientFunction(phi, Inputs(inputs, Rows())))
+    directions = directions_of_model(GradientFunction(phi, Inputs(inputs, Rows())))
     given = directions(np.array([0, 2]), np.array([1, 5]))
     assert given.shape[::2] == (2, 32)
     assert given.shape[1] > 1
-    assert suggested(GradientFunction(phi, Inputs(inputs[:, None], Patches(4)))) is None
-    assert suggested(GradientFunction(lambda x: x, Inputs(inputs, Rows()))) is None
+    assert directions_of_model(GradientFunction(phi, Inputs(inputs[:, None], Patches(4)))) is None
+    assert directions_of_model(GradientFunction(lambda x: x, Inputs(inputs, Rows()))) is None

@@ -9,25 +9,26 @@ from jostle.responses import Flip, Margin
 from jostle.sampling.batches import Batching
 from jostle.tokens import Inputs, Rows
 from jostle.worst import worst_case
-from jostle.worst.ascent import Best
-from jostle.worst.cells import Cells, GradientFunction, Objective
+from jostle.worst.ascent import BestChanges
+from jostle.worst.objective import Objective
+from jostle.worst.spots import GradientFunction, Spots
 from tests.worst.maps import Halfspace, words
 
 
-def cells(response):
+def spots(response):
     """Two tokens of one input."""
     held = Inputs(words(1, 2, 3), Rows())
     function, rows = GradientFunction(Halfspace(2, 3), held), np.arange(2)
     choices = Objective(response), Batching(held, 8), np.zeros(2, dtype=np.int64), rows, Stream(0, "noise")
     with function.evaluating():
-        return Cells(function, *choices, is_relative=True)
+        return Spots(function, *choices, is_relative=True)
 
 
 def test_larger_responses_replace_smaller_ones_and_nothing_else_does():
-    best = Best(cells(Margin()))
+    best = BestChanges(spots(Margin()))
     rows, deltas = np.array([0, 0, 1, 0]), torch.arange(12.0).reshape(4, 3)
     for values, expected in (
-        ([1.0, 3.0, 2.0, 2.0], [3.0, 2.0]),  # the largest of several of one cell
+        ([1.0, 3.0, 2.0, 2.0], [3.0, 2.0]),  # the largest of several of one spot
         ([0.5, 2.9, 5.0, np.nan], [3.0, 5.0]),  # smaller ones and NaN change nothing
         ([np.inf, 0.0, 0.0, 0.0], [3.0, 5.0]),
     ):
@@ -38,7 +39,7 @@ def test_larger_responses_replace_smaller_ones_and_nothing_else_does():
 
 
 def test_of_equal_flips_the_higher_one_is_kept():
-    best = Best(cells(Flip()))
+    best = BestChanges(spots(Flip()))
     clean = best.heights.copy()
     rows, outputs = np.zeros(2, dtype=np.int64), torch.tensor([1.0, -1.0])
     best.take(rows, torch.ones(2, 3), np.zeros(2), clean[0] - np.array([1.0, 2.0]), outputs)
