@@ -51,7 +51,7 @@ def words(model, data):
 
 def expected(network, **wanted):
     preprocessing = Preprocessing(**wanted)
-    inputs = open_images("images:photos").prepared(preprocessing).dataset().inputs
+    inputs = open_images("images:photos").with_preprocessing(preprocessing).dataset().inputs
     choices = {"tokens": "patches:4", "perturbation": "gaussian-noise:1", "plan": "grid:2"}
     return jostle.measure(network, inputs, **choices)
 

@@ -103,7 +103,9 @@ def test_items_are_pixels_and_labels(folder):
 def test_options_are_stronger_than_what_a_network_wants(folder):
     from jostle.data.preprocessing import Preprocessing
 
-    images = open_images("images:photos:mean=0.5").prepared(Preprocessing(size=32, resize=32, mean=(0.1,) * 3))
+    images = open_images("images:photos:mean=0.5").with_preprocessing(
+        Preprocessing(size=32, resize=32, mean=(0.1,) * 3)
+    )
     assert images.preprocessing == Preprocessing(size=32, resize=32, mean=(0.5,) * 3)
 
 

@@ -91,17 +91,17 @@ def test_real_valued_pixels_are_refused():
 
 def test_changed_keeps_what_is_not_named():
     start = Preprocessing(size=224, resize=256)
-    assert start.changed({}) == start
-    assert start.changed({"size": 112}).resize == 128
-    assert start.changed({"size": 112, "resize": 112}).resize == 112
-    assert start.changed({"mean": 0.5}) == Preprocessing(224, 256, (0.5,) * 3, IMAGENET_STD)
-    assert start.changed({"std": [0.1, 0.2, 0.3]}) == Preprocessing(224, 256, IMAGENET_MEAN, (0.1, 0.2, 0.3))
+    assert start.with_options({}) == start
+    assert start.with_options({"size": 112}).resize == 128
+    assert start.with_options({"size": 112, "resize": 112}).resize == 112
+    assert start.with_options({"mean": 0.5}) == Preprocessing(224, 256, (0.5,) * 3, IMAGENET_STD)
+    assert start.with_options({"std": [0.1, 0.2, 0.3]}) == Preprocessing(224, 256, IMAGENET_MEAN, (0.1, 0.2, 0.3))
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"size": 0}, "size=0 must be a whole number of pixels"),
+        ({"size": 0}, "size=0 must be a whole number, at least 1"),
         ({"size": "big"}, "size='big' must be a whole number"),
         ({"resize": 2.5}, "resize=2.5 must be a whole number"),
         ({"size": 32, "resize": 31}, "resize=31 must be at least size=32"),
@@ -114,7 +114,7 @@ def test_changed_keeps_what_is_not_named():
 )
 def test_wrong_wishes_are_one_line(options, message):
     with pytest.raises(UsageError, match=message):
-        Preprocessing().changed(options)
+        Preprocessing().with_options(options)
 
 
 @pytest.mark.parametrize("name", ["cut.png", "cut.jpg", "text.png", "empty.jpg"])

@@ -1,18 +1,13 @@
-"""``hf:``: small random networks saved by transformers itself, and the same pixels as its own processors make."""
+"""``hf:``: small random networks saved by transformers itself."""
 
-import json
 import subprocess
 import sys
 
-import numpy as np
 import pytest
 import torch
-from PIL import Image
 
 from jostle import integrations
 from jostle.base.errors import UsageError
-from jostle.data.preprocessing import Preprocessing
-from jostle.integrations.huggingface import preprocessing
 
 SIZES = {
     "vit": dict.fromkeys(("hidden_size", "intermediate_size"), 16)
@@ -39,12 +34,6 @@ def saved(request, tmp_path):
     return network, tmp_path
 
 
-def write(folder, **changes):
-    """A preprocessor_config.json."""
-    usual = {"image_mean": [0.1, 0.2, 0.3], "image_std": [0.4, 0.5, 0.6], "size": {"height": 32, "width": 32}}
-    (folder / "preprocessor_config.json").write_text(json.dumps(usual | changes))
-
-
 def test_logits_are_those_of_the_network_that_was_saved(saved, capfd):
     network, folder = saved
     capfd.readouterr()
@@ -57,72 +46,6 @@ def test_logits_are_those_of_the_network_that_was_saved(saved, capfd):
     assert expected.std() > 0.01
     assert torch.allclose(loaded(pixels.float()).double(), expected, atol=1e-4)
     assert loaded.preprocessing is None
-
-
-def test_it_knows_what_its_processor_wants(saved):
-    _, folder = saved
-    write(folder, size=32, resample=2)
-    wanted = integrations.load(f"hf:{folder}").preprocessing
-    assert wanted == Preprocessing(32, 32, (0.1, 0.2, 0.3), (0.4, 0.5, 0.6), "bilinear")
-
-
-def photograph(height, width):
-    """Smooth colours, as photographs have."""
-    rows, columns = np.mgrid[:height, :width]
-    waves = [np.sin(rows / (7 + colour)) * np.cos(columns / (9 - colour)) for colour in range(3)]
-    return Image.fromarray(((np.stack(waves, axis=2) + 1) * 127).astype(np.uint8))
-
-
-@pytest.mark.parametrize(
-    ("kind", "options", "shape"),
-    [
-        ("convnext", {"size": {"shortest_edge": 32}, "crop_pct": 0.875}, (60, 80)),
-        ("convnext", {"size": {"shortest_edge": 32}, "crop_pct": 0.8, "resample": 2}, (91, 50)),
-        ("convnext", {"size": {"shortest_edge": 384}}, (70, 70)),
-        ("vit", {"size": {"height": 32, "width": 32}, "image_mean": [0.4, 0.5, 0.6]}, (90, 90)),
-        ("vit", {"do_normalize": False, "size": {"height": 16, "width": 16}}, (40, 40)),
-        ("vit", {"rescale_factor": 1 / 127.5, "image_mean": [1.0, 1.1, 1.2]}, (40, 40)),
-    ],
-)
-def test_pixels_are_those_of_transformers_own_processor(tmp_path, kind, options, shape):
-    from transformers.models.convnext.image_processing_pil_convnext import ConvNextImageProcessorPil
-    from transformers.models.vit.image_processing_pil_vit import ViTImageProcessorPil
-
-    processor = {"convnext": ConvNextImageProcessorPil, "vit": ViTImageProcessorPil}[kind](**options)
-    processor.save_pretrained(tmp_path)
-    image = photograph(*shape)
-    expected = torch.as_tensor(np.asarray(processor(image)["pixel_values"][0]))
-    ours = preprocessing(tmp_path).pixels(image)
-    assert ours.shape == expected.shape
-    assert (ours - expected).abs().max() < 1e-4
-
-
-def test_processors_that_crop_and_that_take_one_off(tmp_path):
-    write(tmp_path, size={"shortest_edge": 40}, do_center_crop=True, crop_size={"height": 32, "width": 32})
-    assert (preprocessing(tmp_path).size, preprocessing(tmp_path).resize) == (32, 40)
-    write(tmp_path, rescale_factor=1 / 127.5, rescale_offset=True, image_mean=[0.0] * 3, image_std=[1.0] * 3)
-    assert preprocessing(tmp_path).mean == (0.5, 0.5, 0.5)
-    assert preprocessing(tmp_path).std == (0.5, 0.5, 0.5)
-    (tmp_path / "preprocessor_config.json").unlink()
-    assert preprocessing(tmp_path) is None
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"size": {"height": 32, "width": 48}}, "is not a square"),
-        ({"size": {"longest": 3}}, "cannot be understood .KeyError"),
-        ({"image_mean": 3}, "cannot be understood .TypeError"),
-        ({"image_std": [0.0, 1.0, 1.0]}, "std larger than 0"),
-        ({"resample": 77}, "cannot be understood .ValueError"),
-    ],
-)
-def test_a_processor_that_cannot_be_followed_is_one_line(tmp_path, changes, message):
-    write(tmp_path, **changes)
-    with pytest.raises(UsageError, match=message) as error:
-        preprocessing(tmp_path)
-    assert "preprocessor_config.json" in str(error.value)
-    assert "\n" not in str(error.value)
 
 
 def refused(folder):

@@ -11,7 +11,7 @@ import jostle
 from jostle.base.errors import UsageError
 from jostle.data.image_folder import open_images
 from jostle.data.preprocessing import Preprocessing
-from jostle.integrations import ImageClassifier, fitted
+from jostle.integrations import ImageClassifier, prepare_images
 
 OWN = Preprocessing(size=8, resize=8, mean=(0.1, 0.2, 0.3), std=(0.5, 0.6, 0.7))
 OTHER = Preprocessing(size=8, resize=8, mean=(0.5, 0.4, 0.3), std=(0.2, 0.3, 0.4))
@@ -55,13 +55,13 @@ def test_logits_of_tensors_and_of_objects_with_logits():
 
 def test_another_normalisation_of_the_same_image_gives_the_same_logits(images):
     classifier, files = ImageClassifier(network(), OWN), open_images(images)
-    expected = classifier(stacked(files.prepared(OWN)))
-    other = stacked(files.prepared(OTHER))
+    expected = classifier(stacked(files.with_preprocessing(OWN)))
+    other = stacked(files.with_preprocessing(OTHER))
     assert (classifier(other) - expected).abs().max() > 0.1
-    assert classifier.taking(OTHER.mean, OTHER.std) is classifier
+    assert classifier.accept(OTHER) is classifier
     assert torch.allclose(classifier(other), expected, atol=1e-5)
-    classifier.taking(OWN.mean, OWN.std)
-    assert torch.equal(classifier(stacked(files.prepared(OWN))), expected)
+    classifier.accept(OWN)
+    assert torch.equal(classifier(stacked(files.with_preprocessing(OWN))), expected)
     assert set(classifier.state_dict()) == {f"network.{name}" for name in network().state_dict()}
 
 
@@ -75,7 +75,7 @@ def test_noise_of_one_std_is_the_same_noise_in_the_picture_for_both(images):
         second[0].bias += (first[0].weight * shift.view(1, 3, 1, 1)).sum(dim=(1, 2, 3))
         second[0].weight *= scale.view(1, 3, 1, 1)
     twin = ImageClassifier(second, OTHER, "twin")
-    files = fitted(open_images(images), [own, twin])
+    files = prepare_images(open_images(images), [own, twin])
     assert files.preprocessing == OWN
     choices = {"tokens": "patches:4", "perturbation": "gaussian-noise:2", "plan": "grid:20"}
     compared = jostle.compare({"own": own, "twin": twin}, files, **choices)
@@ -85,19 +85,19 @@ def test_noise_of_one_std_is_the_same_noise_in_the_picture_for_both(images):
 
 def test_fitted_takes_the_first_classifier_that_says_what_it_wants(images):
     silent, own, other = ImageClassifier(network()), ImageClassifier(network(), OWN), ImageClassifier(network(), OTHER)
-    assert fitted(open_images(images), [silent, other, own]).preprocessing == OTHER
+    assert prepare_images(open_images(images), [silent, other, own]).preprocessing == OTHER
     assert own.gain is not None
     assert other.gain is None
-    assert fitted(open_images(images + ":mean=0.5,std=0.5"), [other]).preprocessing.mean == (0.5,) * 3
+    assert prepare_images(open_images(images + ":mean=0.5,std=0.5"), [other]).preprocessing.mean == (0.5,) * 3
     assert other.gain is not None
 
 
 def test_a_size_is_never_guessed(images):
-    large = ImageClassifier(network(), OWN.changed({"size": 16}), "large")
+    large = ImageClassifier(network(), OWN.with_options({"size": 16}), "large")
     small = ImageClassifier(network(), OWN, "small")
     with pytest.raises(UsageError, match=r"images of different sizes \(small 8, large 16\): choose one in the data"):
-        fitted(open_images(images), [small, large])
-    assert fitted(open_images(images + ":size=16"), [small, large]).preprocessing.size == 16
+        prepare_images(open_images(images), [small, large])
+    assert prepare_images(open_images(images + ":size=16"), [small, large]).preprocessing.size == 16
 
 
 @pytest.mark.parametrize(
@@ -105,14 +105,14 @@ def test_a_size_is_never_guessed(images):
 )
 def test_a_model_that_does_not_say_needs_it_said(images, options, missing):
     with pytest.raises(UsageError, match=f"the model does not say which pixels it takes: give {missing} in the data"):
-        fitted(open_images(images + options), [network()])
+        prepare_images(open_images(images + options), [network()])
 
 
 def test_a_model_that_does_not_say_gets_what_is_said(images):
-    files = fitted(open_images(images + ":size=8,mean=0.5,std=0.25"), [network(), ImageClassifier(network())])
+    files = prepare_images(open_images(images + ":size=8,mean=0.5,std=0.25"), [network(), ImageClassifier(network())])
     assert files.preprocessing.mean == (0.5,) * 3
 
 
 def test_grey_pixels_for_a_network_of_colours_are_refused():
     with pytest.raises(UsageError, match="takes 3 colours, not 1"):
-        ImageClassifier(network(), OWN, "own").taking((0.5,), (0.5,))
+        ImageClassifier(network(), OWN, "own").accept(Preprocessing(size=8, mean=(0.5,), std=(0.5,)))

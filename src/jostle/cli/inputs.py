@@ -38,7 +38,7 @@ def matching(inputs: Any, models: Iterable[Any]) -> Any:
     """
     models = list(models)
     if isinstance(inputs, ImageFiles):
-        return integrations.fitted(inputs, models)
+        return integrations.prepare_images(inputs, models)
     parameters = (parameter for model in models if isinstance(model, nn.Module) for parameter in model.parameters())
     wanted = next((parameter.dtype for parameter in parameters if parameter.is_floating_point()), None)
 

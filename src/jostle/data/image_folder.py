@@ -19,7 +19,7 @@ from jostle.base import specs
 from jostle.base.errors import UsageError
 from jostle.base.registry import unknown_name
 from jostle.data.dataset import Dataset
-from jostle.data.preprocessing import Preprocessing, read
+from jostle.data.preprocessing import PixelMaker, Preprocessing, read
 from jostle.data.selection import check_limit, check_seed, choose
 
 PREFIX = "images:"
@@ -37,8 +37,8 @@ class ImageFiles:
         paths: the files.
         labels: the class of each, # (images,) of int64.
         classes: names of the classes, in the order of the labels.
-        preprocessing: what is made of each file; item i is # (channels, size, size) of float32 and its label.
-        options: parts of ``preprocessing`` that were asked for, and that no network's wishes replace.
+        preprocessing: makes the pixels of each file; item i is # (channels, height, width) of float32 and its label.
+        options: parts of ``preprocessing`` that the caller named; a network's own do not replace them.
         split: which part it is.
         note: how it departs from an official split; empty if it does not.
     """
@@ -47,7 +47,7 @@ class ImageFiles:
     paths: tuple[Path, ...]
     labels: Tensor
     classes: tuple[str, ...]
-    preprocessing: Preprocessing = field(default_factory=Preprocessing)
+    preprocessing: PixelMaker = field(default_factory=Preprocessing)
     options: Mapping[str, Any] = field(default_factory=dict)
     split: str = "train"
     note: str = ""
@@ -58,9 +58,9 @@ class ImageFiles:
     def __getitem__(self, index: int) -> tuple[Tensor, int]:
         return self.preprocessing.pixels(read(self.paths[index]), self.paths[index]), int(self.labels[index])
 
-    def prepared(self, wanted: Preprocessing) -> "ImageFiles":
-        """The same files made as ``wanted``, except for what ``options`` says."""
-        return replace(self, preprocessing=wanted.changed(self.options))
+    def with_preprocessing(self, wanted: PixelMaker) -> "ImageFiles":
+        """The same files with other pixels: those of ``wanted``, in which ``options`` replace some parts."""
+        return replace(self, preprocessing=wanted.with_options(self.options))
 
     def first(self, n: int) -> "ImageFiles":
         """The first ``n`` images, or all if there are fewer."""
@@ -102,7 +102,7 @@ def open_images(
     seed = written_seed if seed is None else seed
     check_limit(limit)
     check_seed(seed)
-    preprocessing = Preprocessing().changed(options)
+    preprocessing = Preprocessing().with_options(options)
     place, note = _split_folder(folder, split)
     paths, labels, classes = _found(place)
     rows = choose(labels, len(classes), limit, seed=seed, balanced=balanced, called=f"images in {place}")

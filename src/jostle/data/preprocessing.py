@@ -1,31 +1,64 @@
-"""What is made of a picture before a network sees it: size, crop and normalisation."""
+"""From a picture to the pixels that a network takes: resize, crop and normalise."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import torch
 from PIL import Image
 from torch import Tensor
 
+from jostle.base import checks
 from jostle.base.errors import UsageError
-from jostle.base.registry import unknown_name
 
 IMAGENET_MEAN = (0.485, 0.456, 0.406)
 IMAGENET_STD = (0.229, 0.224, 0.225)
-_SHARE = 0.875  # of the shorter side that a crop keeps where nothing else is said: 224 of 256
+_SHARE = 0.875  # of the shorter side that a crop keeps by default: 224 of 256
 _FILTERS = {resampling.name.lower(): resampling for resampling in Image.Resampling}
+
+
+class PixelMaker(Protocol):
+    """Makes the pixels that a network takes out of a picture.
+
+    Channel i of the pixels is (p / 255 - mean[i]) / std[i], where p is the colour ``order[i]`` of (red, green, blue).
+    ``Preprocessing`` is one such maker; ``jostle.integrations`` wraps those of other libraries.
+    """
+
+    @property
+    def shape(self) -> tuple[int, int, int] | None:
+        """Channels, height and width of the pixels; None if they depend on the picture."""
+
+    @property
+    def mean(self) -> tuple[float, ...]:
+        """One number for each channel."""
+
+    @property
+    def std(self) -> tuple[float, ...]:
+        """One number for each channel."""
+
+    @property
+    def order(self) -> tuple[int, ...]:
+        """Which of (red, green, blue) each channel holds; (0,) for grey pixels."""
+
+    def pixels(self, image: Image.Image, path: Path | str = "") -> Tensor:
+        """The pixels of a picture, # (channels, height, width) of float32; ``path`` is for error messages."""
+
+    def with_options(self, options: Mapping[str, Any]) -> "PixelMaker":
+        """The same with some parts replaced: ``size``, ``resize``, ``mean``, ``std`` or ``interpolation``."""
+
+    def describe(self) -> dict[str, Any]:
+        """All settings as JSON values, for records."""
 
 
 @dataclass(frozen=True)
 class Preprocessing:
-    """How pixels are made: the shorter side becomes ``resize``, the middle ``size`` x ``size`` is kept, then
+    """Resize the shorter side to ``resize``, crop the middle ``size`` x ``size``, then, for each colour,
 
         (pixel / 255 - mean) / std
 
-    for each colour. The defaults are the usual ones of networks trained on ImageNet.
+    The defaults are the usual ones of networks trained on ImageNet. It is a ``PixelMaker``.
 
     >>> Preprocessing(size=224).resize
     256
@@ -47,23 +80,36 @@ class Preprocessing:
     interpolation: str = "bicubic"
 
     def __post_init__(self) -> None:
-        _check_whole("size", self.size)
+        checks.sizes(size=self.size)
         if self.resize == 0:
             object.__setattr__(self, "resize", round(self.size / _SHARE))
-        _check_whole("resize", self.resize)
+        checks.sizes(resize=self.resize)
         if self.resize < self.size:
             raise UsageError(f"resize={self.resize} must be at least size={self.size}, the side of the crop")
         if len(self.mean) != len(self.std) or len(self.mean) not in (1, 3):
             raise UsageError(f"mean={self.mean} and std={self.std} must both be one number (grey) or three (colour)")
         if not all(np.isfinite(self.mean)) or not all(np.isfinite(self.std)) or min(self.std) <= 0:
             raise UsageError(f"mean={self.mean} and std={self.std} must be finite, and std larger than 0")
-        if self.interpolation not in _FILTERS:
-            raise unknown_name("interpolation", str(self.interpolation), _FILTERS)
+        checks.choice("interpolation", self.interpolation, _FILTERS)
 
-    def changed(self, options: Mapping[str, Any]) -> "Preprocessing":
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Channels, height and width of the pixels."""
+        return len(self.mean), self.size, self.size
+
+    @property
+    def order(self) -> tuple[int, ...]:
+        """Red, green and blue, or grey."""
+        return tuple(range(len(self.mean)))
+
+    def describe(self) -> dict[str, Any]:
+        """All settings as JSON values, for records."""
+        return {key: list(value) if isinstance(value, tuple) else value for key, value in vars(self).items()}
+
+    def with_options(self, options: Mapping[str, Any]) -> "Preprocessing":
         """The same with some parts replaced; another ``size`` alone keeps the share that the crop keeps.
 
-        >>> Preprocessing().changed({"size": 448, "mean": 0.5}).resize
+        >>> Preprocessing().with_options({"size": 448, "mean": 0.5}).resize
         512
 
         Arguments:
@@ -72,18 +118,18 @@ class Preprocessing:
         changes = dict(options)
         for name in ("mean", "std"):
             if name in changes:
-                changes[name] = _colours(name, changes[name], len(getattr(self, name)))
+                changes[name] = read_colours(name, changes[name], len(getattr(self, name)))
         if "size" in changes and "resize" not in changes and isinstance(changes["size"], int):
             changes["resize"] = max(round(self.resize * changes["size"] / self.size), changes["size"])
         return replace(self, **changes)
 
     def pixels(self, image: Image.Image, path: Path | str = "") -> Tensor:
-        """What the network gets of an image, # (channels, size, size) of float32.
+        """The pixels of a picture, # (channels, size, size) of float32.
 
-        Grey images become colour ones with three equal channels where the network takes colours, and the other way
-        round; what is transparent becomes white. A rotation noted in the file is not applied.
+        A grey picture gets three equal colours if the network takes colours, a colour picture becomes grey if it takes
+        grey pixels, and transparent parts become white. A rotation noted in the file is not applied.
         """
-        picture = _converted(image, "L" if len(self.mean) == 1 else "RGB", path)
+        picture = _convert(image, "L" if len(self.mean) == 1 else "RGB", path)
         width, height = picture.size
         factor = self.resize / min(width, height)
         sides = (max(int(width * factor), self.resize), max(int(height * factor), self.resize))
@@ -108,25 +154,27 @@ def read(path: Path) -> Image.Image:
         raise UsageError(f"image {path} cannot be read: {reason}; mend it or take it out of its folder") from None
 
 
-def _converted(image: Image.Image, mode: str, path: Path | str) -> Image.Image:
-    """The image in 8-bit grey (L) or colour (RGB)."""
-    if image.mode.startswith("I;16"):  # 16-bit grey: Pillow's own conversion would clip it to white
-        image = Image.fromarray((np.asarray(image).astype(np.uint16) >> 8).astype(np.uint8))
-    elif image.mode in ("I", "F"):
+def to_8_bits(image: Image.Image, path: Path | str) -> Image.Image:
+    """A picture with 8 bits a colour; one of 16 bits, which Pillow would clip to white, keeps its upper 8."""
+    if image.mode.startswith("I;16"):
+        return Image.fromarray((np.asarray(image).astype(np.uint16) >> 8).astype(np.uint8))
+    if image.mode in ("I", "F"):
         raise UsageError(f"image {path} has pixels of mode {image.mode}; expected 8 or 16 bits a pixel")
+    return image
+
+
+def _convert(image: Image.Image, mode: str, path: Path | str) -> Image.Image:
+    """The image in 8-bit grey (L) or colour (RGB), on white where it is transparent."""
+    image = to_8_bits(image, path)
     if "transparency" in image.info or image.mode in ("RGBA", "LA", "PA", "RGBa", "La"):
         coloured = image.convert("RGBA")
         image = Image.alpha_composite(Image.new("RGBA", image.size, "white"), coloured)
     return image if image.mode == mode else image.convert(mode)
 
 
-def _colours(name: str, value: Any, channels: int) -> tuple[float, ...]:
+def read_colours(name: str, value: Any, channels: int) -> tuple[float, ...]:
+    """``value`` as one number for each channel."""
     numbers = value if isinstance(value, Sequence) and not isinstance(value, str) else [value] * channels
     if not all(isinstance(number, int | float) and not isinstance(number, bool) for number in numbers):
         raise UsageError(f"{name}={value!r} must be a number or three, e.g. {name}=0.5 or {name}=0.485/0.456/0.406")
     return tuple(float(number) for number in numbers)
-
-
-def _check_whole(name: str, value: Any) -> None:
-    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise UsageError(f"{name}={value!r} must be a whole number of pixels, at least 1")

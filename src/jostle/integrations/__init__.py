@@ -1,9 +1,8 @@
 """Models by spec: of our own zoo, of your own code, and of other libraries, which are imported only when asked for.
 
-Here: from text to a model, ``load("hf:checkpoints/vit")``; from images and texts to what it takes, ``fitted`` and
-``reader_of``. Not here: weights of our own training (``jostle.training``). Left on the line: ``jostle.models``; right:
-``jostle.training``. To add a source, imitate ``zoo.py``: a function from the rest of the spec to a model, with
-``register`` on it, and its module in the list below. Nothing here uses the network, and no file is unpickled.
+``load("hf:checkpoints/vit")`` turns text into a model; ``prepare_images`` and ``reader_of`` turn images and texts into
+the inputs that a model takes. To add a source, imitate ``zoo.py``: put ``register`` on a function from the rest of the
+spec to a model, and its module in the list below. Nothing here uses the network, and no file is unpickled.
 """
 
 from collections.abc import Callable
@@ -11,7 +10,7 @@ from typing import Any
 
 from jostle.base.errors import UsageError
 from jostle.base.registry import Registry
-from jostle.integrations.image_classifier import ImageClassifier, fitted
+from jostle.integrations.image_classifier import ImageClassifier, prepare_images
 from jostle.integrations.text_classifier import TextClassifier, TextReader, reader_of
 
 __all__ = [
@@ -19,8 +18,8 @@ __all__ = [
     "ImageClassifier",
     "TextClassifier",
     "TextReader",
-    "fitted",
     "load",
+    "prepare_images",
     "reader_of",
     "register",
 ]

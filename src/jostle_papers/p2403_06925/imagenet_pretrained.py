@@ -187,13 +187,13 @@ def specs_by_name(models: Sequence[str]) -> dict[str, str]:
 def _images(settings: Pretrained, model: Any, context: Context) -> Any:
     """The inputs as this model takes them."""
     if settings.images.startswith(PREFIX):
-        return integrations.fitted(open_images(settings.images, limit=settings.limit), [model])
+        return integrations.prepare_images(open_images(settings.images, limit=settings.limit), [model])
     if not settings.images.startswith("py:"):
         return data.load(settings.images, limit=settings.limit, folder=context.data, progress=False)
     images = made(settings.images)
     if not isinstance(images, ImageFiles):
         raise UsageError(f"setting images={settings.images!r} gave {type(images).__name__}; expected ImageFiles")
-    return integrations.fitted(images.first(settings.limit), [model])
+    return integrations.prepare_images(images.first(settings.limit), [model])
 
 
 def _measured(model: Any, images: Any, std: float, seed: int, settings: Pretrained, context: Context) -> dict[str, Any]:
@@ -235,13 +235,12 @@ def _accuracy(model: Any, images: Any, batch_size: int, device: str) -> float | 
 def _about(model: Any, images: Any) -> Record:
     """What the numbers are of: enough to tell whether two records are of the same weights and images."""
     is_module, is_files = isinstance(model, nn.Module), isinstance(images, ImageFiles)
-    shown = vars(images.preprocessing) if is_files else {}
     return {
         "parameters": sum(parameter.numel() for parameter in model.parameters()) if is_module else None,
         "weights": _digest(model) if is_module else None,
         "num_images": len(images),
         "images": images.fingerprint() if is_files else images.name,
-        "preprocessing": {key: list(value) if isinstance(value, tuple) else value for key, value in shown.items()},
+        "preprocessing": images.preprocessing.describe() if is_files else {},
         "note": images.note,
     }
 

@@ -134,7 +134,7 @@ def test_a_record_is_what_measure_gives_and_says_of_what(folder):
     chosen = settings()
     record = ImagenetPretrained().measure(Cell.of(model="conv", seed=1), chosen, context(folder))
     model = integrations.load("py:made_for_imagenet.py:make:seed=1")
-    images = integrations.fitted(open_images(chosen.images), [model])
+    images = integrations.prepare_images(open_images(chosen.images), [model])
     expected = measure(model, images, tokens=Patches(4), perturbation=GaussianNoise(15**0.5), plan=Grid(2), seed=1)
     assert record["sensitivity"] == expected.value > 0
     assert (record["low"], record["high"]) == (expected.low, expected.high)
