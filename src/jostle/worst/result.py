@@ -377,7 +377,8 @@ def _effort(w: WorstCase) -> str:
             how += f" at the {s.candidates} most promising positions of each input"
     else:
         how = f"no gradients: the largest of {s.draws} draws and deletion"
-    return f"{how}; seed={s.seed}; {w.passes:,} passes, {w.seconds:.1f} s"
+    seconds = round(w.seconds, 3)  # as in a file, so that a result that is read from one prints the same
+    return f"{how}; seed={s.seed}; {w.passes:,} passes, {seconds:.1f} s"
 
 
 def pack(array: NDArray[Any] | None, *, is_compact: bool = False) -> dict[str, Any] | None:

@@ -1,9 +1,13 @@
-"""``worst_case``: the call, its arguments, the search block by block of inputs, and the result put together."""
+"""``worst_case``: the call, its arguments, the search block by block of inputs, and the result put together.
+
+``worst_case`` and the command line end in ``run_search``.
+"""
 
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -105,7 +109,6 @@ def worst_case(
         progress: true for a bar on a terminal and plain lines elsewhere, or a function of ``progress.State``.
         name: how messages and files call the model.
     """
-    started = time.perf_counter()
     request = Request.build(
         tokens=tokens,
         perturbation=_MOVE,
@@ -117,6 +120,52 @@ def worst_case(
         batch_size=batch_size,
         device=device,
     )
+    result = run_search(
+        request,
+        model,
+        inputs,
+        radius=radius,
+        positions=positions,
+        starts=starts,
+        steps=steps,
+        directions=directions,
+        candidates=candidates,
+        relative=relative,
+        progress=progress,
+        name=name,
+    )
+    for text in dict.fromkeys(result.warnings):
+        warnings.warn(text, JostleWarning, stacklevel=2)
+    return result
+
+
+def run_search(
+    request: Request,
+    model: Callable[..., Any],
+    inputs: Any,
+    *,
+    radius: float | Sequence[float],
+    positions: str | int | Sequence[int],
+    starts: int,
+    steps: int,
+    relative: bool,
+    candidates: int = 4,
+    directions: Directions | None = None,
+    progress: progress_bar.Progress = False,
+    name: str = "model",
+    known: Iterable[str] = (),
+) -> WorstCase:
+    """What ``worst_case`` returns, without Python warnings.
+
+    Arguments:
+        request: what is asked; its plan is a ``Grid``, the random draws, and its perturbation is not used.
+        known: warnings about the model that are known before the search; they come after the others.
+        model, inputs, radius, positions, starts, steps, relative, candidates, directions, progress, name: as for
+            ``worst_case``.
+    """
+    started = time.perf_counter()
+    request = replace(request, perturbation=_MOVE)
+    assert isinstance(request.plan, Grid)
     held, searched = _read_inputs(request, inputs, model), _positions(positions)
     settings = WorstSettings(
         tokens=request.tokens.describe(),
@@ -124,7 +173,7 @@ def worst_case(
         radii=_radii(radius),
         relative=checks.truth("relative", relative),
         positions=searched,
-        draws=checks.whole("draws", draws),
+        draws=request.plan.draws,
         starts=checks.whole("starts", starts, least=1),
         steps=checks.whole("steps", steps, least=1),
         candidates=checks.whole("candidates", candidates, least=1) if searched == _WORST else 0,
@@ -138,10 +187,7 @@ def worst_case(
     batching = Batching(held, request.batch_size, most_tokens)
     with closing(progress_bar.reporter(progress, name)) as report, function.evaluating(settings.seed):
         builder = _search_blocks(function, Objective(request.response), batching, settings, directions, report)
-    result = builder.result(function, time.perf_counter() - started)
-    for text in dict.fromkeys(result.warnings):
-        warnings.warn(text, JostleWarning, stacklevel=2)
-    return result
+    return builder.result(function, time.perf_counter() - started, known)
 
 
 def _read_inputs(request: Request, inputs: Any, model: Callable[..., Any]) -> Inputs:
@@ -282,8 +328,8 @@ class WorstCaseBuilder:
         self._zero_tokens += int((spots.norms == 0).sum())
         self._tokens += len(spots)
 
-    def result(self, function: GradientFunction, seconds: float) -> WorstCase:
-        """The result, after all findings were added."""
+    def result(self, function: GradientFunction, seconds: float, known: Iterable[str] = ()) -> WorstCase:
+        """The result, after all findings were added; ``known`` are further warnings."""
         is_flip = self.settings.is_flip
         return WorstCase(
             name=function.name,
@@ -299,7 +345,7 @@ class WorstCaseBuilder:
             positions=self.inputs.positions,
             has_gradient=self.problem is None,
             passes=function.passes,
-            warnings=[*function.warnings, *self._warnings(function.name)],
+            warnings=[*function.warnings, *self._warnings(function.name), *known],
             notes=list(function.notes),
             seconds=seconds,
             provenance=provenance(),
