@@ -4,7 +4,7 @@ from torch import nn
 
 from jostle import models
 from jostle.base.errors import UsageError
-from jostle.models.convmixer import Block
+from jostle.models.convmixer import ConvMixerBlock
 
 
 def test_paper_size():
@@ -13,7 +13,7 @@ def test_paper_size():
 
 
 def test_block_is_the_papers_formula():
-    block = Block(dim=3, kernel_size=5).double().eval()
+    block = ConvMixerBlock(dim=3, kernel_size=5).double().eval()
     patches = torch.randn(2, 3, 7, 7, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     gelu = nn.functional.gelu
     shrink = (1 + 1e-5) ** -0.5  # A fresh BatchNorm in eval mode divides by sqrt(1 + eps) and does no more.

@@ -5,7 +5,7 @@ import torch
 
 from jostle import models
 from jostle.base.errors import UsageError
-from jostle.models.convnext import Block, Halving, MapNorm
+from jostle.models.convnext import ConvNeXtBlock, HalvingLayer, MapNorm
 
 
 def normal(*shape):
@@ -39,7 +39,7 @@ def test_default_size():
 
 
 def test_block_by_loops():
-    block = randomise(Block(3, kernel_size=5, layer_scale=0.5).double())
+    block = randomise(ConvNeXtBlock(3, kernel_size=5, layer_scale=0.5).double())
     maps = normal(2, 3, 4, 6)
     padded = torch.zeros(2, 3, 8, 10)
     padded[..., 2:6, 2:8] = maps
@@ -57,12 +57,12 @@ def test_block_by_loops():
 
 
 def test_scale_starts_as_told():
-    assert Block(3, 7, layer_scale=0.25).scale.tolist() == [0.25] * 3
+    assert ConvNeXtBlock(3, 7, layer_scale=0.25).scale.tolist() == [0.25] * 3
 
 
 @pytest.mark.parametrize(("height", "width"), [(4, 6), (5, 7), (1, 2)])
 def test_halving_by_loops(height, width):
-    halving = randomise(Halving(3, 4).double())
+    halving = randomise(HalvingLayer(3, 4).double())
     maps = normal(2, 3, height, width)
     found = halving(maps)
     assert found.shape == (2, 4, (height + 1) // 2, (width + 1) // 2)

@@ -3,7 +3,7 @@ import torch
 from torch import nn
 
 from jostle import models
-from jostle.models.resnet import Block
+from jostle.models.resnet import ResNetBlock
 
 SHRINK = (1 + 1e-5) ** -0.5  # A fresh BatchNorm in eval mode divides by sqrt(1 + eps) and does no more.
 
@@ -22,7 +22,7 @@ def test_paper_size():
 
 @pytest.mark.parametrize(("width_out", "stride"), [(3, 1), (4, 2), (5, 1), (3, 2)])
 def test_block_is_the_papers_formula(width_out, stride):
-    block = Block(3, width_out, stride).double().eval()
+    block = ResNetBlock(3, width_out, stride).double().eval()
     maps = normal(2, 3, 7, 7)
     first, second = block.residual[0][0].weight, block.residual[2][0].weight
     hidden = (nn.functional.conv2d(maps, first, stride=stride, padding=1) * SHRINK).clamp(min=0)

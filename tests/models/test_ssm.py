@@ -5,7 +5,7 @@ import torch
 
 from jostle import models
 from jostle.base.errors import UsageError
-from jostle.models.ssm import FASTEST, SLOWEST, Selective, scan
+from jostle.models.ssm import FASTEST, SLOWEST, SelectiveStateSpace, scan
 from jostle.models.vit import cut_patches
 
 SMALL = {"image_size": 8, "channels": 1, "patch_size": 2, "dim": 6, "depth": 2, "state": 3}
@@ -42,7 +42,7 @@ def test_scan_is_the_sum_over_earlier_tokens():
 
 
 def test_selective_by_its_formula():
-    layer = Selective(inner=4, rank=2, state=3, kernel_size=3).double()
+    layer = SelectiveStateSpace(inner=4, rank=2, state=3, kernel_size=3).double()
     inputs = normal(2, 5, 4)
     padded = torch.cat([torch.zeros(2, 2, 4), inputs], dim=1)
     kernel = layer.convolution.weight[:, 0]  # (inner, kernel_size)
@@ -59,7 +59,7 @@ def test_selective_by_its_formula():
 
 
 def test_steps_start_between_the_slowest_and_the_fastest():
-    steps = torch.nn.functional.softplus(Selective(inner=4000, rank=1, state=1, kernel_size=1).to_step.bias)
+    steps = torch.nn.functional.softplus(SelectiveStateSpace(inner=4000, rank=1, state=1, kernel_size=1).to_step.bias)
     assert SLOWEST <= steps.min() < 1.02 * SLOWEST
     assert 0.98 * FASTEST < steps.max() <= FASTEST
     # Evenly in the logarithm: a mean of 4000 uniform numbers has the standard error 1 / sqrt(12 * 4000).

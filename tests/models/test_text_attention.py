@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from jostle.base.errors import UsageError
-from jostle.models.text_attention import Attention
+from jostle.models.text_attention import TextAttention
 
 BATCH, HEADS, QUERIES, KEYS, WIDTH = 2, 2, 3, 4, 5
 
@@ -30,7 +30,7 @@ def weight(kind, query, key):
 )
 def test_every_kind_by_its_formula(kind, normalise, is_masked):
     """Linear attention here by all pairs of tokens; in the code without them."""
-    attention = Attention(HEADS * WIDTH, HEADS, kind=kind, normalise=normalise).eval()
+    attention = TextAttention(HEADS * WIDTH, HEADS, kind=kind, normalise=normalise).eval()
     q, k, v = (normal(BATCH, HEADS, count, WIDTH, seed=count) for count in (QUERIES, KEYS, KEYS + 1))
     v = v[..., :KEYS, :]
     seen = torch.tensor([[1, 1, 1, 1], [0, 1, 1, 0]]).bool() if is_masked else torch.ones(BATCH, KEYS).bool()
@@ -47,7 +47,7 @@ def test_every_kind_by_its_formula(kind, normalise, is_masked):
 
 @pytest.mark.parametrize("kind", ["softmax", "relu"])
 def test_each_query_its_own_keys(kind):
-    attention = Attention(8, 2, kind=kind, normalise=kind == "relu").eval()
+    attention = TextAttention(8, 2, kind=kind, normalise=kind == "relu").eval()
     tokens = normal(1, 4, 8)
     keys, values = attention.keys_values(tokens)
     visible = torch.ones(4, 4).tril().bool()
@@ -58,7 +58,7 @@ def test_each_query_its_own_keys(kind):
 
 
 def test_heads_are_blocks_of_the_projections():
-    attention = Attention(6, 3).eval()
+    attention = TextAttention(6, 3).eval()
     tokens = normal(2, 4, 6)
     queries = tokens @ attention.to_queries.weight.T + attention.to_queries.bias
     both = tokens @ attention.to_keys_values.weight.T + attention.to_keys_values.bias
@@ -74,7 +74,7 @@ def test_heads_are_blocks_of_the_projections():
 @pytest.mark.parametrize("kind", ["softmax", "relu"])
 def test_dropout_of_attention_weights_in_training(kind):
     """Every value is 1, so an output is a sum of kept weights, each scaled by 1 / (1 - 0.25)."""
-    attention = Attention(2, 1, kind=kind, dropout=0.25)
+    attention = TextAttention(2, 1, kind=kind, dropout=0.25)
     q = k = torch.ones(1, 1, 4000, 2)
     outputs = attention.mix(q[:, :, :1], k, torch.ones_like(k), None)[0, 0, 0]
     full = attention.eval().mix(q[:, :, :1], k, torch.ones_like(k), None)[0, 0, 0]
@@ -84,7 +84,7 @@ def test_dropout_of_attention_weights_in_training(kind):
 
 
 def test_linear_attention_far_below_zero_is_finite():
-    attention = Attention(2, 1, kind="linear").float()
+    attention = TextAttention(2, 1, kind="linear").float()
     far = torch.full((1, 1, 3, 2), -200.0, dtype=torch.float32)
     assert attention.mix(far, far, torch.ones_like(far), None).isfinite().all()
 
@@ -99,8 +99,8 @@ def test_linear_attention_far_below_zero_is_finite():
 )
 def test_sizes_that_do_not_go_together(sizes, message):
     with pytest.raises(UsageError, match=message):
-        Attention(**sizes)
+        TextAttention(**sizes)
 
 
 def test_shows_its_kind():
-    assert "heads=2, kind='relu', normalise=True" in repr(Attention(4, 2, kind="relu", normalise=True))
+    assert "heads=2, kind='relu', normalise=True" in repr(TextAttention(4, 2, kind="relu", normalise=True))

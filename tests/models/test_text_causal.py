@@ -5,7 +5,7 @@ import torch
 
 from jostle import models
 from jostle.base.errors import UsageError
-from jostle.models.text_causal import CausalTextModel, aligned
+from jostle.models.text_causal import CausalTextModel, align
 from tests.models.test_text_create import TEXT_EXAMPLES, small, texts
 
 CAUSAL = ["text-decoder", "text-gru", "text-lstm", "text-ssm"]
@@ -47,7 +47,7 @@ def test_a_changed_token_at_every_position(name, side):
     model, ids = make(name), texts(5, 3, 7, 1, side=side)
     embedded, mask = model.embeddings(ids), ids != 0
     prefix = model.prefix(embedded, mask.long())
-    tokens, lengths = aligned(embedded, mask)
+    tokens, lengths = align(embedded, mask)
     assert torch.equal(prefix.lengths, torch.tensor([5, 3, 7, 1]))
     assert len(prefix.pasts) == 7
     for position in range(7):
@@ -112,13 +112,13 @@ def test_suffixes_that_do_not_fit(position, columns, rows, message):
 def test_aligned_keeps_order_and_drops_padding():
     tokens = torch.arange(1, 11).reshape(2, 5, 1) * torch.ones(2)
     mask = torch.tensor([[0, 1, 0, 1, 1], [1, 0, 0, 0, 1]]).bool()
-    found, lengths = aligned(tokens, mask)
+    found, lengths = align(tokens, mask)
     assert lengths.tolist() == [3, 2]
     assert found.shape == (2, 3, 2)
     assert found[0, :, 0].tolist() == [2, 4, 5]
     assert found[1, :2, 1].tolist() == [6, 10]
     right = torch.tensor([[1, 1, 1, 0, 0], [1, 0, 0, 0, 0]]).bool()
-    assert torch.equal(aligned(tokens, right)[0], tokens[:, :3])
+    assert torch.equal(align(tokens, right)[0], tokens[:, :3])
 
 
 @every_causal
@@ -127,7 +127,7 @@ def test_every_text_may_go_on_from_its_own_position(name, side):
     model, ids = make(name), texts(5, 3, 7, 1, side=side)
     embedded, mask = model.embeddings(ids), ids != 0
     prefix = model.prefix(embedded, mask.long())
-    tokens, lengths = aligned(embedded, mask)
+    tokens, lengths = align(embedded, mask)
     rows = torch.tensor([2, 0, 0, 1, 3, 2])
     for positions in ([6, 4, 0, 1, 0, 3], [0, 0, 0, 0, 0, 0], [4, 2, 2, 0, 0, 4], [2, 2, 2, 2, 0, 2]):
         kept = torch.tensor(positions)

@@ -46,7 +46,7 @@ def test_scan_is_the_plain_recurrence():
 @pytest.mark.parametrize("kernel_size", [1, 3, 6])
 def test_reading_on_is_reading_at_once(kernel_size):
     """In pieces shorter and longer than the kernel; and at once it is what the layer for images computes."""
-    layer, inputs = ssm.Selective(inner=4, rank=2, state=3, kernel_size=kernel_size).double(), normal(2, 9, 4)
+    layer, inputs = ssm.SelectiveStateSpace(inner=4, rank=2, state=3, kernel_size=kernel_size).double(), normal(2, 9, 4)
     whole, (window, memory) = select(layer, inputs, None)
     torch.testing.assert_close(whole, layer(inputs), rtol=1e-10, atol=1e-12)
     past, pieces = None, []
@@ -62,7 +62,7 @@ def test_the_blocks_for_images_give_the_same_logits():
     model, ids = small("text-ssm", state=3, kernel_size=3), texts(7)
     tokens = model.embeddings(ids)
     for block in model.blocks:
-        twin = ssm.Block(8, 16, 3, 3, is_two_way=False).double()
+        twin = ssm.VisionStateSpaceBlock(8, 16, 3, 3, is_two_way=False).double()
         state = {key.replace("selective", "onward"): weight for key, weight in block.state_dict().items()}
         twin.load_state_dict(state)
         tokens = twin(tokens)

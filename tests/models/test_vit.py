@@ -5,7 +5,7 @@ import torch
 
 from jostle import models
 from jostle.base.errors import UsageError
-from jostle.models.vit import Attention, cut_patches, sincos_positions
+from jostle.models.vit import PatchAttention, cut_patches, sincos_positions
 
 
 def test_paper_size():
@@ -52,7 +52,7 @@ def test_positions_are_fixed_and_not_saved():
 def test_attention_by_loops(kind):
     generator = torch.Generator().manual_seed(0)
     q, k, v = torch.randn(3, 1, 2, 5, 4, generator=generator, dtype=torch.float64)  # each (batch, heads, tokens, dim)
-    mixed = Attention(dim=8, heads=2, dim_head=4, kind=kind).mix(q, k, v)
+    mixed = PatchAttention(dim=8, heads=2, dim_head=4, kind=kind).mix(q, k, v)
     for head in range(2):
         for i in range(5):
             scores = [float(q[0, head, i] @ k[0, head, j]) / 2 for j in range(5)]
@@ -68,7 +68,7 @@ def test_attention_by_loops(kind):
 
 
 def test_attention_keeps_heads_apart():
-    attention = Attention(dim=6, heads=2, dim_head=3).double()
+    attention = PatchAttention(dim=6, heads=2, dim_head=3).double()
     tokens = torch.randn(1, 4, 6, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
     with torch.no_grad():
         attention.to_out.weight.copy_(torch.eye(6))

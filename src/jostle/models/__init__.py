@@ -1,11 +1,10 @@
-"""Networks by name: one file per architecture family, each written from its paper, and ``create`` to build one.
+"""Networks by name: one file for each architecture family, written from its paper, and ``create`` to build one.
 
-Here: images or token ids in, logits out. Not here: training (``jostle.training``). Left on the line: ``jostle.data``;
-right: ``jostle.tokens``. To add a model, imitate ``mlp.py``: a class whose sizes are keyword-only and have defaults,
-with ``register`` on it, and its module in the list below. Every model of images takes ``image_size``, ``channels`` and
-``classes``, and is ``classifier(features(images))``. For a model of texts imitate ``text_bag.py``, with
-``register_text``: it takes ``vocabulary``, ``classes``, ``dim``, ``depth``, ``max_length`` and ``dropout``, and is
-``classifier(features(input_ids, attention_mask))``.
+A model takes images or token ids and returns logits; ``jostle.training`` trains it. To add a model of images, imitate
+``mlp.py``: a class whose sizes are keyword-only and have defaults, with ``register`` on it, and its module in the list
+below. It takes ``image_size``, ``channels`` and ``classes``, and is ``classifier(features(images))``. For a model of
+texts imitate ``text_bag.py``, with ``register_text``: it takes ``vocabulary``, ``classes``, ``dim``, ``depth``,
+``max_length`` and ``dropout``, and is ``classifier(features(input_ids, attention_mask))``.
 """
 
 import inspect
@@ -15,6 +14,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from jostle.base import checks
 from jostle.base.registry import Registry, unknown_name
 
 __all__ = ["BIT_MODELS", "MODELS", "TEXT_MODELS", "create", "names", "register", "register_bits", "register_text"]
@@ -58,23 +58,21 @@ register_bits = BIT_MODELS.register
 
 
 def names(kind: str = "image") -> list[str]:
-    """The names that ``create`` knows, sorted: of the models that read images, or with ``"text"`` token ids.
+    """The names that ``create`` knows, sorted: models of images, or of another kind: ``"text"`` or ``"bits"``.
 
     >>> names("text")
     ['text-bag', 'text-decoder', 'text-encoder', 'text-gru', 'text-lstm', 'text-ssm']
     """
-    if kind not in KINDS:
-        raise unknown_name("kind of model", str(kind), KINDS)
-    return KINDS[kind].names()
+    return KINDS[checks.choice("kind of model", kind, KINDS)].names()
 
 
 def create(name: str, *, seed: int | None = None, **sizes: Any) -> nn.Module:
-    """The model called ``name`` with fresh random weights; paper sizes unless told otherwise.
+    """The model called ``name`` with random weights, of the sizes in its paper unless ``sizes`` says otherwise.
 
     Arguments:
         name: one of ``names()``, of ``names("text")`` or of ``names("bits")``.
-        seed: makes the weights a function of name, sizes and this number, and leaves torch's own random state alone;
-            without it they are drawn from torch's global generator.
+        seed: makes the weights a function of name, sizes and this number, and leaves torch's global generator alone;
+            without a seed they are drawn from the global generator.
         sizes: keyword arguments of that model, e.g. ``image_size``, ``channels``, ``classes``.
 
     >>> model = create("vit-simple", image_size=28, channels=1, depth=2, seed=0)
@@ -90,19 +88,20 @@ def create(name: str, *, seed: int | None = None, **sizes: Any) -> nn.Module:
         if size not in known:
             raise unknown_name(f"{name} argument", size, known)
     if seed is None:
-        return _arranged(model_class(**sizes))
+        return _put_channels_last(model_class(**sizes))
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)
-        return _arranged(model_class(**sizes))
+        return _put_channels_last(model_class(**sizes))
 
 
 def class_of(name: str) -> Callable[..., nn.Module]:
+    """The class of the model called ``name``, of any kind."""
     for registry in KINDS.values():
         if name in registry:
             return registry.get(name)
     raise unknown_name("model", name, [each for registry in KINDS.values() for each in registry.names()])
 
 
-def _arranged(model: nn.Module) -> nn.Module:
-    """Weights of convolutions with the channels last in memory, with which CPUs train faster."""
+def _put_channels_last(model: nn.Module) -> nn.Module:
+    """Put the channels of convolution weights last in memory, with which CPUs train faster."""
     return model.to(memory_format=torch.channels_last)  # type: ignore[call-overload, no-any-return]

@@ -1,7 +1,7 @@
 """The encoder of paper 2 (2402.09963): post-norm blocks on bits with positions beside them, read at the last bit.
 
-It takes (batch, tokens) of -1 and 1 and returns one number a string. ``jostle.boolean.networks`` has other networks on
-bits, of one length each and for random weights; the one here is the one that the paper trains.
+It takes (batch, tokens) of -1 and 1 and returns one number for each string. ``jostle.boolean.networks`` has other
+networks on bits, each for one length, to be studied with random weights; this is the network that the paper trains.
 """
 
 import copy
@@ -25,7 +25,7 @@ def check_strings(bits: Tensor, longest: int, name: str = "bits") -> None:
 
 @register_bits("bit-encoder")
 class BitEncoder(nn.Module):
-    """Bit and position side by side -> ``depth`` post-norm blocks -> Linear at the last bit: one number a string.
+    """Bit and position side by side -> ``depth`` post-norm blocks -> Linear at the last bit: a number for each string.
 
     Paper 2 (2402.09963): two layers, two heads, dim 128, a feed-forward layer as wide as a token, ReLU, no dropout, no
     mask, no final norm; 199,425 parameters without positions. Bits and positions have dim / 2 numbers each, from
@@ -41,7 +41,7 @@ class BitEncoder(nn.Module):
     ((7,), (7,))
 
     Arguments:
-        max_length: most bits of a string; that many positions are learned.
+        max_length: most bits of a string; as many positions are learned.
         dim: of a token, even: half is the bit, half the position.
         depth: blocks.
         heads: of attention; must divide dim.
@@ -70,26 +70,26 @@ class BitEncoder(nn.Module):
         self.max_length = max_length
         self.symbols = nn.Parameter(torch.randn(2, dim // 2))  # of -1 and of 1
         self.positions = nn.Parameter(torch.randn(max_length, dim // 2))
-        blocks = [EncoderBlock(dim, heads, mlp_dim, norm_eps) for _ in range(1 if equal_blocks else depth)]
+        blocks = [BitEncoderBlock(dim, heads, mlp_dim, norm_eps) for _ in range(1 if equal_blocks else depth)]
         self.blocks = nn.ModuleList(blocks + [copy.deepcopy(blocks[0]) for _ in range(depth - len(blocks))])
         self.readout = nn.Linear(dim, 1)
 
     def forward(self, bits: Tensor) -> Tensor:
         """Strings to numbers, (batch, tokens) of -1 and 1 -> (batch,)."""
         check_strings(bits, self.max_length)
-        tokens = beside_positions((bits > 0).long(), self.symbols, self.positions)
+        tokens = join_positions((bits > 0).long(), self.symbols, self.positions)
         for block in self.blocks:
             tokens = block(tokens)
         outputs: Tensor = self.readout(tokens[:, -1]).squeeze(-1)
         return outputs
 
 
-class EncoderBlock(nn.Module):
+class BitEncoderBlock(nn.Module):
     """norm(x + attention(x)), then norm(x + mlp(x)); tokens in, tokens out."""
 
     def __init__(self, dim: int, heads: int, mlp_dim: int, norm_eps: float) -> None:
         super().__init__()
-        self.attention = Attention(dim, heads)
+        self.attention = BitAttention(dim, heads)
         self.attention_norm = nn.LayerNorm(dim, norm_eps)
         self.mlp = nn.Sequential(nn.Linear(dim, mlp_dim), nn.ReLU(), nn.Linear(mlp_dim, dim))
         self.mlp_norm = nn.LayerNorm(dim, norm_eps)
@@ -101,8 +101,8 @@ class EncoderBlock(nn.Module):
         return after
 
 
-class Attention(nn.Module):
-    """Softmax attention of some tokens to some, with the scores written out, which torch can map over weights."""
+class BitAttention(nn.Module):
+    """Softmax attention of tokens to others, with the scores written out, so that torch can map it over weights."""
 
     def __init__(self, dim: int, heads: int) -> None:
         super().__init__()
@@ -117,7 +117,7 @@ class Attention(nn.Module):
             nn.init.zeros_(layer.bias)
 
     def forward(self, tokens: Tensor, others: Tensor, *, is_causal: bool = False) -> Tensor:
-        """What ``tokens`` (batch, tokens, dim) gather from ``others``; if causal, token i from the first i + 1."""
+        """``tokens`` (batch, tokens, dim) gather from ``others``; if causal, token i from the first i + 1."""
         query = self._by_head(self.to_query(tokens))  # (batch, heads, tokens, dim / heads)
         key, value = self._by_head(self.to_key(others)), self._by_head(self.to_value(others))
         scores = query @ key.mT * key.shape[-1] ** -0.5  # (batch, heads, tokens, others)
@@ -131,8 +131,8 @@ class Attention(nn.Module):
         return vectors.reshape(*vectors.shape[:2], self.heads, -1).transpose(1, 2)
 
 
-def beside_positions(ids: Tensor, symbols: Tensor, positions: Tensor) -> Tensor:
-    """Tokens (batch, tokens, dim): the vector of each symbol, and beside it that of its position."""
+def join_positions(ids: Tensor, symbols: Tensor, positions: Tensor) -> Tensor:
+    """Tokens (batch, tokens, dim): the vector of each symbol, and next to it the vector of its position."""
     return torch.cat([symbols[ids], positions[: ids.shape[1]].expand(len(ids), -1, -1)], dim=2)
 
 

@@ -7,11 +7,11 @@ from jostle.base import checks
 from jostle.base.errors import UsageError
 from jostle.models import register_bits
 from jostle.models.bit_encoder import (
-    Attention,
-    EncoderBlock,
-    beside_positions,
+    BitAttention,
+    BitEncoderBlock,
     check_even,
     check_strings,
+    join_positions,
 )
 
 _BEGIN = 2  # the symbol before the first of a scratchpad
@@ -26,8 +26,8 @@ class BitScratchpad(nn.Module):
     feed-forward layers as wide as a token; 34,641 parameters without positions. Both sides share the vectors of the
     symbols (0, 1 and begin) and of the positions, side by side in a token; all matrices start from Glorot's uniform.
 
-    The number at place i is 0 or 1 where it is trained to be, and a symbol of the scratchpad is 1 where it is above
-    0.5; bits and scratchpads are given and returned as -1 and 1.
+    The network is trained so that the number at place i is the symbol 0 or 1; above 0.5 it counts as 1. Bits and
+    scratchpads are given and returned as -1 and 1.
 
     >>> network = BitScratchpad(max_length=6, dim=8)
     >>> bits = torch.ones(3, 6)
@@ -61,9 +61,9 @@ class BitScratchpad(nn.Module):
         self.max_length = max_length
         self.symbols = nn.Parameter(torch.empty(3, dim // 2))  # of 0, of 1 and of begin
         self.positions = nn.Parameter(torch.empty(max_length + 1, dim // 2))
-        self.encoder = nn.ModuleList(EncoderBlock(dim, heads, mlp_dim, norm_eps) for _ in range(depth))
+        self.encoder = nn.ModuleList(BitEncoderBlock(dim, heads, mlp_dim, norm_eps) for _ in range(depth))
         self.encoder_norm = nn.LayerNorm(dim, norm_eps)
-        self.decoder = nn.ModuleList(DecoderBlock(dim, heads, mlp_dim, norm_eps) for _ in range(depth))
+        self.decoder = nn.ModuleList(BitDecoderBlock(dim, heads, mlp_dim, norm_eps) for _ in range(depth))
         self.decoder_norm = nn.LayerNorm(dim, norm_eps)
         self.readout = nn.Linear(dim, 1)
         self._draw()
@@ -79,30 +79,30 @@ class BitScratchpad(nn.Module):
         if scratchpad.shape != bits.shape:
             shapes = f"{tuple(scratchpad.shape)} and {tuple(bits.shape)}"
             raise UsageError(f"scratchpad and bits have shapes {shapes}; expected one symbol for each bit")
-        return self._decoded(self._encoded(bits), scratchpad[:, :-1])
+        return self._decode(self._encode(bits), scratchpad[:, :-1])
 
     @torch.no_grad()
     def generate(self, bits: Tensor) -> Tensor:
         """The scratchpad that the network writes itself, symbol by symbol, (batch, tokens) of -1 and 1."""
         check_strings(bits, self.max_length)
-        encoded, written = self._encoded(bits), bits[:, :0]
+        encoded, written = self._encode(bits), bits[:, :0]
         for _ in range(bits.shape[1]):
-            last = self._decoded(encoded, written)[:, -1:]
+            last = self._decode(encoded, written)[:, -1:]
             written = torch.cat([written, torch.where(last > 0.5, 1.0, -1.0).to(bits.dtype)], dim=1)
         return written
 
-    def _encoded(self, bits: Tensor) -> Tensor:
-        tokens = beside_positions((bits > 0).long(), self.symbols, self.positions)
+    def _encode(self, bits: Tensor) -> Tensor:
+        tokens = join_positions((bits > 0).long(), self.symbols, self.positions)
         for block in self.encoder:
             tokens = block(tokens)
         encoded: Tensor = self.encoder_norm(tokens)
         return encoded
 
-    def _decoded(self, encoded: Tensor, written: Tensor) -> Tensor:
-        """Numbers for what is written and for the symbol after it, (batch, written + 1)."""
+    def _decode(self, encoded: Tensor, written: Tensor) -> Tensor:
+        """Numbers for the written symbols and for the next one, (batch, written + 1)."""
         begin = torch.full((len(written), 1), _BEGIN, device=written.device)
         ids = torch.cat([begin, (written > 0).long()], dim=1)
-        tokens = beside_positions(ids, self.symbols, self.positions)
+        tokens = join_positions(ids, self.symbols, self.positions)
         for block in self.decoder:
             tokens = block(tokens, encoded)
         numbers: Tensor = self.readout(self.decoder_norm(tokens)).squeeze(-1)
@@ -116,13 +116,13 @@ class BitScratchpad(nn.Module):
                 nn.init.xavier_uniform_(parameter, gain=0.5**0.5 if is_part else 1.0)
 
 
-class DecoderBlock(nn.Module):
+class BitDecoderBlock(nn.Module):
     """norm(x + causal attention(x)), norm(x + attention(x to the bits)), norm(x + mlp(x))."""
 
     def __init__(self, dim: int, heads: int, mlp_dim: int, norm_eps: float) -> None:
         super().__init__()
-        self.attention, self.attention_norm = Attention(dim, heads), nn.LayerNorm(dim, norm_eps)
-        self.reading, self.reading_norm = Attention(dim, heads), nn.LayerNorm(dim, norm_eps)
+        self.attention, self.attention_norm = BitAttention(dim, heads), nn.LayerNorm(dim, norm_eps)
+        self.reading, self.reading_norm = BitAttention(dim, heads), nn.LayerNorm(dim, norm_eps)
         self.mlp = nn.Sequential(nn.Linear(dim, mlp_dim), nn.ReLU(), nn.Linear(mlp_dim, dim))
         self.mlp_norm = nn.LayerNorm(dim, norm_eps)
 

@@ -42,7 +42,7 @@ class ConvMixer(nn.Module):
         check_patches(image_size, patch_size)
         self.image_size, self.channels = image_size, channels
         self.embed = activated(nn.Conv2d(channels, dim, patch_size, stride=patch_size))
-        self.blocks = nn.Sequential(*(Block(dim, kernel_size) for _ in range(depth)))
+        self.blocks = nn.Sequential(*(ConvMixerBlock(dim, kernel_size) for _ in range(depth)))
         self.classifier = nn.Linear(dim, classes)
 
     def features(self, images: Tensor) -> Tensor:
@@ -58,7 +58,7 @@ class ConvMixer(nn.Module):
         return logits
 
 
-class Block(nn.Module):
+class ConvMixerBlock(nn.Module):
     """x + depthwise(x), which mixes positions within a channel, then pointwise, which mixes channels."""
 
     def __init__(self, dim: int, kernel_size: int) -> None:

@@ -59,8 +59,8 @@ class ConvNeXt(nn.Module):
         layers: list[nn.Module] = [nn.Conv2d(channels, widths[0], patch_size, stride=patch_size), MapNorm(widths[0])]
         for stage, (width, depth) in enumerate(zip(widths, depths, strict=True)):
             if stage > 0:
-                layers.append(Halving(widths[stage - 1], width))
-            layers += [Block(width, kernel_size, layer_scale) for _ in range(depth)]
+                layers.append(HalvingLayer(widths[stage - 1], width))
+            layers += [ConvNeXtBlock(width, kernel_size, layer_scale) for _ in range(depth)]
         self.layers = nn.Sequential(*layers)
         self.norm = nn.LayerNorm(widths[-1])
         self.classifier = nn.Linear(widths[-1], classes)
@@ -86,7 +86,7 @@ class MapNorm(nn.LayerNorm):
         return super().forward(maps.movedim(1, -1)).movedim(-1, 1)
 
 
-class Halving(nn.Module):
+class HalvingLayer(nn.Module):
     """MapNorm, then a 2x2 convolution with stride 2; zeros fill up an odd height or width."""
 
     def __init__(self, width_in: int, width_out: int) -> None:
@@ -101,7 +101,7 @@ class Halving(nn.Module):
         return halved
 
 
-class Block(nn.Module):
+class ConvNeXtBlock(nn.Module):
     """x + scale * branch(x): depthwise convolution -> LayerNorm -> Linear to 4 width -> GELU -> Linear back."""
 
     def __init__(self, width: int, kernel_size: int, layer_scale: float) -> None:

@@ -24,7 +24,7 @@ class MLPMixer(nn.Module):
         depth: number of blocks.
         tokens_dim: hidden width of the MLP over the positions.
         mlp_dim: hidden width of the MLP over the channels of a token.
-        norms: with false there is no LayerNorm anywhere, which shows what they do; not part of the paper.
+        norms: False removes every LayerNorm, to show their effect; not part of the paper.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class MLPMixer(nn.Module):
         self.image_size, self.channels, self.patch_size = image_size, channels, patch_size
         num_tokens = (image_size // patch_size) ** 2
         self.embed = nn.Linear(channels * patch_size**2, dim)
-        self.blocks = nn.Sequential(*(Block(num_tokens, dim, tokens_dim, mlp_dim, norms) for _ in range(depth)))
+        self.blocks = nn.Sequential(*(MixerBlock(num_tokens, dim, tokens_dim, mlp_dim, norms) for _ in range(depth)))
         self.norm = norm(dim, norms)
         self.classifier = nn.Linear(dim, classes)
 
@@ -65,7 +65,7 @@ class MLPMixer(nn.Module):
         return logits
 
 
-class Block(nn.Module):
+class MixerBlock(nn.Module):
     """x + mlp over positions (norm(x)), the same for each channel; then x + mlp over channels (norm(x))."""
 
     def __init__(self, num_tokens: int, dim: int, tokens_dim: int, mlp_dim: int, norms: bool) -> None:

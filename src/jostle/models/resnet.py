@@ -47,7 +47,7 @@ class ResNet(nn.Module):
         for stage, count in enumerate(blocks):
             for block in range(count):
                 stride = 2 if stage > 0 and block == 0 else 1
-                layers.append(Block(width_in, width * 2**stage, stride))
+                layers.append(ResNetBlock(width_in, width * 2**stage, stride))
                 width_in = width * 2**stage
         self.blocks = nn.Sequential(*layers)
         self.classifier = nn.Linear(width_in, classes)
@@ -65,7 +65,7 @@ class ResNet(nn.Module):
         return logits
 
 
-class Block(nn.Module):
+class ResNetBlock(nn.Module):
     """relu(residual(x) + shortcut(x)), where residual is conv 3x3 -> BatchNorm -> ReLU -> conv 3x3 -> BatchNorm.
 
     The shortcut is x itself, or a 1x1 convolution and BatchNorm where the shape changes (option B of the paper).

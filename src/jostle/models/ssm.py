@@ -63,7 +63,9 @@ class VisionStateSpace(nn.Module):
         self.embed = nn.Linear(channels * patch_size**2, dim)
         self.positions = nn.Parameter(0.02 * torch.randn((image_size // patch_size) ** 2, dim))
         is_two_way = directions == "both"
-        self.blocks = nn.Sequential(*(Block(dim, expand * dim, state, kernel_size, is_two_way) for _ in range(depth)))
+        self.blocks = nn.Sequential(
+            *(VisionStateSpaceBlock(dim, expand * dim, state, kernel_size, is_two_way) for _ in range(depth))
+        )
         self.norm = nn.LayerNorm(dim)
         self.classifier = nn.Linear(dim, classes)
 
@@ -80,7 +82,7 @@ class VisionStateSpace(nn.Module):
         return logits
 
 
-class Block(nn.Module):
+class VisionStateSpaceBlock(nn.Module):
     """x + out(silu(gates) * sum of the directions), where inputs and gates are linear in norm(x)."""
 
     def __init__(self, dim: int, inner: int, state: int, kernel_size: int, is_two_way: bool) -> None:
@@ -88,8 +90,8 @@ class Block(nn.Module):
         self.norm = nn.LayerNorm(dim)
         self.to_inner = nn.Linear(dim, 2 * inner, bias=False)
         rank = math.ceil(dim / 16)
-        self.onward = Selective(inner, rank, state, kernel_size)
-        self.back = Selective(inner, rank, state, kernel_size) if is_two_way else None
+        self.onward = SelectiveStateSpace(inner, rank, state, kernel_size)
+        self.back = SelectiveStateSpace(inner, rank, state, kernel_size) if is_two_way else None
         self.to_out = nn.Linear(inner, dim, bias=False)
 
     def forward(self, tokens: Tensor) -> Tensor:
@@ -102,7 +104,7 @@ class Block(nn.Module):
         return mixed
 
 
-class Selective(nn.Module):
+class SelectiveStateSpace(nn.Module):
     """h_t = exp(d_t A) h_{t-1} + d_t B_t u_t and y_t = C_t . h_t + skip u_t, for each channel on its own.
 
     u is the input after a convolution over the last tokens and SiLU. The step d_t = softplus(...), B_t and C_t are

@@ -1,4 +1,4 @@
-"""Attention of the text models: softmax, ReLU or linear, with padding out of sight."""
+"""Attention of the text models: softmax, ReLU or linear, without padding."""
 
 import torch
 from torch import Tensor, nn
@@ -9,12 +9,12 @@ from jostle.base.errors import UsageError
 ATTENTIONS = ("softmax", "relu", "linear")
 
 
-class Attention(nn.Module):
+class TextAttention(nn.Module):
     """Multi-head attention, A v with A made from the scores s = q k^T / sqrt(dim / heads).
 
     ``softmax``: A = softmax(s) (Vaswani et al. 2017, 1706.03762). ``relu``: A = relu(s), not normalised, as in paper
     1's (2403.06925) released code; with ``normalise``, A = relu(s) / n, where n is the number of keys that the query
-    sees (Wortsman et al. 2023, 2309.08586). By the sum of its row it could not be divided: that is 0 where no score is
+    sees (Wortsman et al. 2023, 2309.08586). It cannot be divided by the sum of its row, which is 0 where no score is
     positive. ``linear``: A = phi(q) phi(k)^T with phi(x) = elu(x) + 1, each row divided by its sum, which is positive
     (Katharopoulos et al. 2020, 2006.16236); computed as phi(q) (phi(k)^T v), so the cost grows with the number of
     tokens and not with its square.
@@ -37,7 +37,7 @@ class Attention(nn.Module):
         if normalise and kind != "relu":
             raise UsageError(f"normalise=True is for attention='relu', got attention={kind!r}, which always is")
         self.heads, self.kind, self.normalise, self.dropout = heads, kind, normalise, dropout
-        # Apart, because the last block of a model asks for one token only.
+        # Separate, because the last block of a model asks for one token only.
         self.to_queries = nn.Linear(dim, dim)
         self.to_keys_values = nn.Linear(dim, 2 * dim)
         self.to_out = nn.Linear(dim, dim)
@@ -52,10 +52,9 @@ class Attention(nn.Module):
 
         Arguments:
             tokens: (batch, queries, dim).
-            keys: from ``keys_values``; values alike.
-            values: from ``keys_values``.
-            visible: booleans that broadcast to (batch, heads, queries, keys), true where a query may look, at one key
-                at least; None for everywhere. For ``linear`` it must be the same for all queries.
+            keys, values: from ``keys_values``.
+            visible: booleans that broadcast to (batch, heads, queries, keys), true where a query may look, with at
+                least one key for each; None for everywhere. For ``linear`` it must be the same for all queries.
         """
         mixed = self.mix(self._split(self.to_queries(tokens)), keys, values, visible)
         joined: Tensor = self.to_out(mixed.transpose(1, 2).flatten(start_dim=2))
@@ -88,9 +87,8 @@ def mix_linearly(queries: Tensor, keys: Tensor, values: Tensor, visible: Tensor 
     """phi(q_i) . sum_j phi(k_j) v_j^T / phi(q_i) . sum_j phi(k_j), where j runs over the visible keys.
 
     Arguments:
-        queries: (batch, heads, queries, width); keys and values alike, with another number of tokens.
-        keys: see queries.
-        values: see queries.
+        queries: (batch, heads, queries, width).
+        keys, values: (batch, heads, keys, width).
         visible: (batch, 1, 1, keys), or None for all.
 
     >>> ones = torch.ones(1, 1, 2, 1)

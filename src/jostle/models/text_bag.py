@@ -4,7 +4,7 @@ from torch import Tensor, nn
 
 from jostle.base import checks
 from jostle.models import register_text
-from jostle.models.text_model import Embeddings, TextModel
+from jostle.models.text_model import TextModel, TokenEmbedding
 
 
 @register_text("text-bag")
@@ -38,7 +38,7 @@ class TextBag(TextModel):
         super().__init__()
         checks.sizes(vocabulary=vocabulary, classes=classes, dim=dim, depth=depth, max_length=max_length)
         checks.number("dropout", dropout, least=0, below=1)
-        self.embeddings = Embeddings(vocabulary=vocabulary, dim=dim, max_length=max_length, dropout=dropout)
+        self.embeddings = TokenEmbedding(vocabulary=vocabulary, dim=dim, max_length=max_length, dropout=dropout)
         layers: list[nn.Module] = []
         for _ in range(depth):
             layers += [nn.Linear(dim, dim), nn.ReLU(), nn.Dropout(dropout)]

@@ -1,8 +1,8 @@
-"""Models that read a text in order, so that a change of one token leaves all that came before it as it was.
+"""Models that read a text in order, so that a change of one token changes nothing before it.
 
-``prefix`` reads a batch once and keeps what the network remembers before each token; ``continue_from`` reads on from
-any of them with other tokens. Jostling token t then means reading the tokens from t on instead of the whole text: about
-half of them, over all t.
+``prefix`` reads a batch once and keeps the state of the network before each token; ``continue_from`` reads on from any
+of these states with other tokens. To jostle token t, only the tokens from t on are read instead of the whole text:
+about half of them, over all t.
 """
 
 from abc import abstractmethod
@@ -14,15 +14,15 @@ from torch import Tensor
 from jostle.base.errors import UsageError
 from jostle.models.text_model import TextModel
 
-Past = tuple[Tensor, ...]  # What a network remembers, in tensors whose first axis is the batch.
+Past = tuple[Tensor, ...]  # the state of a network after some tokens, in tensors whose first axis is the batch
 
 
 @dataclass(frozen=True)
 class Prefix:
-    """What a causal model remembers of a batch of texts before each of their tokens; made by ``prefix``.
+    """The states of a causal model before each token of a batch of texts; made by ``prefix``.
 
     Arguments:
-        pasts: one entry for each position, before the token there was read; the first is None.
+        pasts: for each position the state before the token there was read; the first is None.
         lengths: real tokens of each text, (batch,).
     """
 
@@ -31,7 +31,7 @@ class Prefix:
 
 
 class CausalTextModel(TextModel):
-    """A text model that reads from the first token to the last; a family fills in ``read``.
+    """A text model that reads from the first token to the last; a subclass fills in ``read``.
 
     >>> from jostle import models
     >>> model = models.create("text-lstm", vocabulary=9, dim=4, depth=1, seed=0).eval()
@@ -43,31 +43,31 @@ class CausalTextModel(TextModel):
     True
     """
 
-    memory_grows = False  # Whether what is remembered of a text is as long as the text.
+    memory_grows = False  # whether the state after a text grows with its length
 
     @abstractmethod
     def read(self, embedded: Tensor, lengths: Tensor, past: Past | None) -> tuple[Tensor, Past]:
-        """Read tokens after those that ``past`` remembers.
+        """Read tokens, beginning in the state ``past``.
 
         Arguments:
             embedded: (batch, length, dim), real tokens first and padding after them.
             lengths: real tokens in each row, (batch,), each at least 1.
-            past: what is remembered of the tokens before, or None at the beginning.
+            past: the state after the tokens before these, or None at the beginning.
 
         Returns:
-            What the classifier sees after the last real token, (batch, dim), and what is remembered now; the latter is
-            of use only for rows without padding.
+            The features after the last real token, (batch, dim), and the state now, which is valid only for rows
+            without padding.
         """
 
     def encode(self, embedded: Tensor, mask: Tensor) -> Tensor:
-        """What the classifier sees after the last real token, (batch, dim)."""
-        features, _ = self.read(*aligned(embedded, mask), None)
+        """The features after the last real token, (batch, dim)."""
+        features, _ = self.read(*align(embedded, mask), None)
         return features
 
     def remember(self, embedded: Tensor, lengths: Tensor) -> tuple[Past | None, ...]:  # noqa: ARG002
-        """What is remembered before each token, (batch, length, dim) -> length entries; token by token.
+        """The state before each token, (batch, length, dim) -> length entries; token by token.
 
-        What is remembered of a text beyond its length, (batch,), is of no use.
+        States of a text beyond its length, (batch,), are not valid.
         """
         pasts: list[Past | None] = [None]
         one = torch.ones(len(embedded), dtype=torch.int64, device=embedded.device)
@@ -85,7 +85,7 @@ class CausalTextModel(TextModel):
         """
         if attention_mask is None:
             attention_mask = torch.ones(embedded.shape[:2], dtype=torch.bool, device=embedded.device)
-        tokens, lengths = aligned(embedded, attention_mask != 0)
+        tokens, lengths = align(embedded, attention_mask != 0)
         return Prefix(self.remember(tokens, lengths), lengths)
 
     def continue_from(
@@ -95,9 +95,9 @@ class CausalTextModel(TextModel):
 
         Arguments:
             prefix: from ``prefix``.
-            position: how many tokens are kept, the same of all texts or (count,); every text continued must be longer.
+            position: the number of tokens kept, one for all texts or (count,); each text continued must be longer.
             suffix: the embedded tokens from ``position`` on, (count, length - position, dim), real tokens first; the
-                texts keep their lengths, what lies beyond is ignored.
+                texts keep their lengths, and columns beyond them are ignored.
             rows: which text of the prefix each row of the suffix continues, (count,), repetitions allowed; without it
                 each text once, in order.
         """
@@ -122,9 +122,9 @@ class CausalTextModel(TextModel):
         return logits
 
     def recall(self, prefix: Prefix, positions: Tensor, rows: Tensor) -> Past | None:
-        """What is remembered before token ``positions[i]`` of text ``rows[i]``, where that is of one size for all.
+        """The state before token ``positions[i]`` of text ``rows[i]``, for networks whose state has one size.
 
-        Before the first token a network remembers zeros, which is what None stands for.
+        None stands for the state before the first token, which is 0.
         """
         if not positions.any():
             return None
@@ -139,17 +139,17 @@ class CausalTextModel(TextModel):
         return found
 
 
-def aligned(embedded: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-    """Real tokens first in every row, in their order, and how many they are; (batch, longest, dim) and (batch,).
+def align(embedded: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+    """Real tokens first in every row, in their order, and their number; (batch, longest, dim) and (batch,).
 
     >>> mask = torch.tensor([[False, True, True], [True, False, False]])
-    >>> tokens, lengths = aligned(torch.arange(6).reshape(2, 3, 1), mask)
+    >>> tokens, lengths = align(torch.arange(6).reshape(2, 3, 1), mask)
     >>> tokens[..., 0].tolist(), lengths.tolist()
     ([[1, 2], [3, 4]], [2, 1])
     """
     lengths = mask.sum(dim=1)
     longest = int(lengths.max())
-    if not (mask[:, 1:] & ~mask[:, :-1]).any():  # No real token after padding.
+    if not (mask[:, 1:] & ~mask[:, :-1]).any():  # no real token after padding
         return embedded[:, :longest], lengths
     order = mask.byte().argsort(dim=1, descending=True, stable=True)[:, :longest]  # (batch, longest)
     return embedded.take_along_dim(order[..., None], dim=1), lengths

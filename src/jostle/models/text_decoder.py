@@ -10,9 +10,9 @@ from torch import Tensor, nn
 
 from jostle.base import checks
 from jostle.models import register_text
-from jostle.models.text_attention import Attention
+from jostle.models.text_attention import TextAttention
 from jostle.models.text_causal import CausalTextModel, Past, Prefix
-from jostle.models.text_model import STD, Embeddings, draw_weights, pick
+from jostle.models.text_model import STD, TokenEmbedding, draw_weights, pick
 
 
 @register_text("text-decoder")
@@ -20,12 +20,12 @@ class TextDecoder(CausalTextModel):
     """Words + positions -> ``depth`` causal pre-norm blocks -> last real token -> LayerNorm -> logits, without bias.
 
     The sizes are those of the GPT-2 that paper 1 (2403.06925, Appendix A.4) trains from scratch. Weights start from
-    N(0, 0.02^2), those of the two layers of a block that write to the stream of tokens from a std smaller by
-    sqrt(2 depth), as in GPT-2; so a token that enters the first block has entries of about 0.03, and noise of a given
-    std is far larger beside it than in the other text models, which normalise their embeddings.
+    N(0, 0.02^2); the two layers of a block that add to the tokens start from a std smaller by sqrt(2 depth), as in
+    GPT-2. A token that enters the first block has entries of about 0.03, so noise of a given std is far larger relative
+    to it than in the other text models, which normalise their embeddings.
 
-    Differs: the paper's code feeds padding and reads the classifier there; here the last real token is read. In the
-    last block only that token is computed.
+    Differs: the paper's code feeds padding and reads the classifier at the padding; here the last real token is read.
+    In the last block only that token is computed.
 
     Arguments:
         vocabulary: number of ids; id 0 is padding.
@@ -56,7 +56,7 @@ class TextDecoder(CausalTextModel):
         checks.sizes(vocabulary=vocabulary, classes=classes, dim=dim, depth=depth, heads=heads, mlp_dim=mlp_dim)
         checks.sizes(max_length=max_length)
         checks.number("dropout", dropout, least=0, below=1)
-        self.embeddings = Embeddings(
+        self.embeddings = TokenEmbedding(
             vocabulary=vocabulary,
             dim=dim,
             max_length=max_length,
@@ -64,7 +64,7 @@ class TextDecoder(CausalTextModel):
             has_positions=True,
             has_norm=False,
         )
-        self.blocks = nn.ModuleList(Block(dim, heads, mlp_dim, dropout) for _ in range(depth))
+        self.blocks = nn.ModuleList(TextDecoderBlock(dim, heads, mlp_dim, dropout) for _ in range(depth))
         self.norm = nn.LayerNorm(dim)
         self.classifier = nn.Linear(dim, classes, bias=False)
         draw_weights(self)
@@ -81,7 +81,7 @@ class TextDecoder(CausalTextModel):
         seen = 0 if past is None else past[0].shape[2]
         keys = torch.arange(seen + count, device=embedded.device)
         visible = keys <= keys[seen:, None]  # (tokens, keys)
-        # Before the last real token of a row there is no padding: it sees whatever is real.
+        # There is no padding before the last real token of a row: it sees all real tokens.
         real = None if (lengths == count).all() else (keys < seen + lengths[:, None])[:, None, None]
         if past is not None and len(past) % 2:  # (batch, seen), and all new keys
             old = nn.functional.pad(past[-1], (0, count), value=True)[:, None, None]
@@ -95,7 +95,7 @@ class TextDecoder(CausalTextModel):
         return self.norm(tokens[:, 0]), (*kept, *new)
 
     def recall(self, prefix: Prefix, positions: Tensor, rows: Tensor) -> Past | None:
-        """Keys and values up to the last of the positions and, if they differ, which of them are before each."""
+        """Keys and values up to the last of the positions and, if positions differ, which keys come before each."""
         longest = int(positions.max())
         past = prefix.pasts[longest]
         if past is None:
@@ -106,20 +106,20 @@ class TextDecoder(CausalTextModel):
         return *chosen, torch.arange(longest, device=positions.device) < positions[:, None]
 
     def remember(self, embedded: Tensor, lengths: Tensor) -> tuple[Past | None, ...]:  # noqa: ARG002
-        """What is remembered before each token: the keys and values of one pass, cut there; no copies."""
+        """The state before each token: keys and values of one pass, cut there without copies."""
         batch, length, _ = embedded.shape
         _, past = self.read(embedded, torch.full((batch,), length, device=embedded.device), None)
         cuts = (tuple(part[:, :, :position] for part in past) for position in range(1, length))
         return None, *cuts
 
 
-class Block(nn.Module):
+class TextDecoderBlock(nn.Module):
     """Pre-norm block: x + attention(norm(x)), then x + mlp(norm(x)); tokens in, tokens out, keys and values kept."""
 
     def __init__(self, dim: int, heads: int, mlp_dim: int, dropout: float) -> None:
         super().__init__()
         self.attention_norm = nn.LayerNorm(dim)
-        self.attention = Attention(dim, heads, dropout=dropout)
+        self.attention = TextAttention(dim, heads, dropout=dropout)
         self.mlp_norm = nn.LayerNorm(dim)
         # The approximation of GELU by tanh, as in GPT-2.
         self.mlp = nn.Sequential(nn.Linear(dim, mlp_dim), nn.GELU(approximate="tanh"), nn.Linear(mlp_dim, dim))

@@ -8,8 +8,8 @@ from torch import Tensor, nn
 
 from jostle.base import checks
 from jostle.models import register_text
-from jostle.models.text_attention import Attention
-from jostle.models.text_model import Embeddings, TextModel, draw_weights, pick
+from jostle.models.text_attention import TextAttention
+from jostle.models.text_model import TextModel, TokenEmbedding, draw_weights, pick
 
 
 @register_text("text-encoder")
@@ -20,9 +20,9 @@ class TextEncoder(TextModel):
     from scratch; with its vocabulary of 50,265 it has 20,427,266 parameters. Weights start from N(0, 0.02^2), biases
     from 0, as in RoBERTa.
 
-    Differs: no vector for the type of a segment, of which RoBERTa has one, the same for all tokens, and no two unused
-    positions; so 768 parameters less than the paper's. In the last block only the first token is computed, as nothing
-    else is read from it.
+    Differs: RoBERTa adds one vector for the type of a segment, the same for all tokens, and has two positions that are
+    never used; without them there are 768 parameters less than in the paper. In the last block only the first token is
+    computed, because only that one is read.
 
     Arguments:
         vocabulary: number of ids; id 0 is padding.
@@ -33,7 +33,7 @@ class TextEncoder(TextModel):
         mlp_dim: hidden width of the MLP in each block.
         max_length: most real tokens of a text; that many positions are learned.
         dropout: share of embeddings, attention weights, outputs of layers and features set to 0 in training.
-        attention: ``softmax``, ``relu`` or ``linear``; see ``Attention``.
+        attention: ``softmax``, ``relu`` or ``linear``; see ``TextAttention``.
         normalise: whether ``relu`` attention is divided by the number of tokens; paper 1's is not.
     """
 
@@ -56,11 +56,13 @@ class TextEncoder(TextModel):
         checks.sizes(max_length=max_length)
         checks.number("dropout", dropout, least=0, below=1)
         checks.truth("normalise", normalise)
-        self.embeddings = Embeddings(
+        self.embeddings = TokenEmbedding(
             vocabulary=vocabulary, dim=dim, max_length=max_length, dropout=dropout, has_positions=True
         )
         self.blocks = nn.ModuleList(
-            Block(Attention(dim, heads, kind=attention, normalise=normalise, dropout=dropout), dim, mlp_dim, dropout)
+            TextEncoderBlock(
+                TextAttention(dim, heads, kind=attention, normalise=normalise, dropout=dropout), dim, mlp_dim, dropout
+            )
             for _ in range(depth)
         )
         self.dense = nn.Linear(dim, dim)
@@ -80,10 +82,10 @@ class TextEncoder(TextModel):
         return features
 
 
-class Block(nn.Module):
+class TextEncoderBlock(nn.Module):
     """Post-norm block: norm(x + attention(x)), then norm(x + mlp(x)); tokens in, tokens out."""
 
-    def __init__(self, attention: Attention, dim: int, mlp_dim: int, dropout: float) -> None:
+    def __init__(self, attention: TextAttention, dim: int, mlp_dim: int, dropout: float) -> None:
         super().__init__()
         self.attention = attention
         self.attention_norm = nn.LayerNorm(dim)

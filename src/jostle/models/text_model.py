@@ -1,9 +1,4 @@
-"""What enters the first layer of a text model: token ids, checked and embedded.
-
-What all models of texts share: ids in, logits out, padding without influence.
-
-How the weights of the transformers of texts start: narrow normal numbers, as BERT, RoBERTa and GPT-2 have them.
-"""
+"""The parts that all models of texts share: token ids in, embeddings, logits out, padding without influence."""
 
 from abc import ABC, abstractmethod
 
@@ -12,25 +7,26 @@ from torch import Tensor, nn
 
 from jostle.base.errors import UsageError
 
-PAD = 0  # The id that fills up short texts.
+PAD = 0  # the id that fills up short texts
+STD = 0.02  # of the initial weights of transformers of texts, as in BERT, RoBERTa and GPT-2
 
 
-class Embeddings(nn.Module):
+class TokenEmbedding(nn.Module):
     """Ids to vectors: dropout(norm(words[id] + positions[n])), where n counts the real tokens before this one.
 
-    Positions and norm are there if the model has them. Counting real tokens makes left, right and any other padding
-    the same: a token that the mask hides is as good as deleted. The output keeps the columns of the ids, padding
-    included, so that a hook finds column t of the ids in column t of the output.
+    Positions and norm are optional. Because real tokens are counted, padding may be anywhere: a token that the mask
+    hides has no more influence than a deleted one. The output has the columns of the ids, padding included, so that a
+    hook finds column t of the ids in column t of the output.
 
     Arguments:
-        vocabulary: how many ids there are; id 0 is padding.
+        vocabulary: number of ids; id 0 is padding.
         dim: width of a vector.
         max_length: most real tokens of a text.
         dropout: share of the output set to 0 in training.
-        has_positions: whether learned positions are added; without them order must come from the layers above.
+        has_positions: whether learned positions are added; without them the layers above must see the order.
         has_norm: whether each vector is normalised by LayerNorm.
 
-    >>> embeddings = Embeddings(vocabulary=9, dim=4, max_length=3, dropout=0.0, has_positions=True)
+    >>> embeddings = TokenEmbedding(vocabulary=9, dim=4, max_length=3, dropout=0.0, has_positions=True)
     >>> left, right = embeddings(torch.tensor([[0, 5, 6]]))[0, 1:], embeddings(torch.tensor([[5, 6, 0]]))[0, :2]
     >>> torch.equal(left, right)
     True
@@ -59,7 +55,7 @@ class Embeddings(nn.Module):
         Arguments:
             input_ids: (batch, length), whole numbers below ``vocabulary``.
             attention_mask: (batch, length), 1 for a real token and 0 for padding; without it ``input_ids != 0``.
-            before: (batch,) how many tokens of each text come before these; by default none.
+            before: (batch,) the number of tokens of each text before these; by default 0.
         """
         check_ids(input_ids, self.vocabulary)
         check_mask(input_ids, attention_mask)
@@ -67,13 +63,13 @@ class Embeddings(nn.Module):
         check_lengths(mask, self.max_length)
         vectors = self.words(input_ids)  # (batch, length, dim)
         if self.positions is not None:
-            numbers = (mask.cumsum(dim=1) - 1).clamp(min=0)  # Padding has some position.
+            numbers = (mask.cumsum(dim=1) - 1).clamp(min=0)  # padding gets some position
             vectors = vectors + self.positions(numbers if before is None else numbers + before[:, None])
         embedded: Tensor = self.drop(self.norm(vectors))
         return embedded
 
     def extra_repr(self) -> str:
-        """The size that no layer below need show."""
+        """The size that no layer below shows."""
         return f"max_length={self.max_length}"
 
 
@@ -136,17 +132,17 @@ def _shape(tensor: Tensor) -> tuple[int, ...]:
 class TextModel(nn.Module, ABC):
     """classifier(encode(embeddings(ids))); a model of texts fills in ``embeddings``, ``encode`` and ``classifier``.
 
-    Past ``embeddings`` nothing looks at the ids: whatever replaces its output, a forward hook for example, decides the
-    logits together with the mask.
+    After ``embeddings`` nothing looks at the ids: the logits are a function of its output, which a forward hook may
+    replace, and of the mask.
     """
 
-    pad = PAD  # The id of padding.
-    embeddings: Embeddings
+    pad = PAD  # the id of padding
+    embeddings: TokenEmbedding
     classifier: nn.Linear
 
     @abstractmethod
     def encode(self, embedded: Tensor, mask: Tensor) -> Tensor:
-        """What the classifier sees, (batch, dim).
+        """The features that the classifier sees, (batch, dim).
 
         Arguments:
             embedded: (batch, length, dim).
@@ -157,7 +153,7 @@ class TextModel(nn.Module, ABC):
         """The input of the last layer, (batch, dim)."""
         embedded = self.embeddings(input_ids, attention_mask)  # (batch, length, dim)
         # Trimmed only here: a hook on the embeddings can rely on the columns of the ids, and embedding is cheap.
-        return self.encode(*trimmed(embedded, real_tokens(input_ids, attention_mask)))
+        return self.encode(*trim(embedded, real_tokens(input_ids, attention_mask)))
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor | None = None) -> Tensor:
         """Ids to logits, (batch, length) -> (batch, classes).
@@ -174,11 +170,11 @@ class TextModel(nn.Module, ABC):
         return self.embeddings.words
 
 
-def trimmed(embedded: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+def trim(embedded: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
     """Both without the first and last columns that are padding in every row, (batch, length, ...) and (batch, length).
 
     >>> mask = torch.tensor([[0, 0, 1, 1, 0], [0, 1, 1, 0, 0]]).bool()
-    >>> trimmed(torch.arange(10).reshape(2, 5), mask)[0].tolist()
+    >>> trim(torch.arange(10).reshape(2, 5), mask)[0].tolist()
     [[1, 2, 3], [6, 7, 8]]
     """
     used = mask.any(dim=0).nonzero()  # (columns with a real token, 1)
@@ -191,11 +187,8 @@ def pick(tokens: Tensor, columns: Tensor) -> Tensor:
     return tokens[torch.arange(len(tokens), device=tokens.device), columns]
 
 
-STD = 0.02
-
-
 def draw_weights(model: nn.Module) -> None:
-    """Matrices and vectors of words and positions from N(0, 0.02^2), biases 0, and 0 for the word that is padding."""
+    """Draw matrices and vectors of words and positions from N(0, 0.02^2); biases and the vector of padding become 0."""
     for module in model.modules():
         if isinstance(module, nn.Linear | nn.Embedding):
             nn.init.normal_(module.weight, std=STD)

@@ -10,7 +10,7 @@ from torch.nn.utils.rnn import pack_padded_sequence
 from jostle.base import checks
 from jostle.models import register_text
 from jostle.models.text_causal import CausalTextModel, Past
-from jostle.models.text_model import Embeddings, pick
+from jostle.models.text_model import TokenEmbedding, pick
 
 _WEIGHTS = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")  # of a layer, in torch's order
 
@@ -24,11 +24,11 @@ class TextRecurrent(CausalTextModel):
         dim: width of a word and of every layer.
         depth: number of recurrent layers.
         max_length: most real tokens of a text; the weights do not depend on it.
-        dropout: share of the embeddings, and of what one layer hands to the next, set to 0 in training.
+        dropout: share of the embeddings, and of the outputs of all layers but the last, set to 0 in training.
     """
 
     layer: type[nn.LSTM] | type[nn.GRU]
-    worth_padding: float  # Below this share of real tokens a batch is packed, so that padding is not computed.
+    worth_padding: float  # below this share of real tokens a batch is packed, so that padding is not computed
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class TextRecurrent(CausalTextModel):
         super().__init__()
         checks.sizes(vocabulary=vocabulary, classes=classes, dim=dim, depth=depth, max_length=max_length)
         checks.number("dropout", dropout, least=0, below=1)
-        self.embeddings = Embeddings(vocabulary=vocabulary, dim=dim, max_length=max_length, dropout=dropout)
+        self.embeddings = TokenEmbedding(vocabulary=vocabulary, dim=dim, max_length=max_length, dropout=dropout)
         between = dropout if depth > 1 else 0.0  # torch warns of dropout between layers where there is one.
         self.layers = self.layer(dim, dim, depth, batch_first=True, dropout=between)
         self.classifier = nn.Linear(dim, classes)
@@ -59,7 +59,7 @@ class TextRecurrent(CausalTextModel):
         return pick(outputs, lengths - 1), self._parts(state)
 
     def remember(self, embedded: Tensor, lengths: Tensor) -> tuple[Past | None, ...]:
-        """What is remembered before each token; layer by layer over all tokens, as single steps wait for the weights.
+        """The state before each token; layer by layer over all tokens, because single steps wait for the weights.
 
         For 30 texts on one core a step of one token takes 91 (GRU) to 124 us a text, one of many tokens 46 us.
         """
@@ -75,14 +75,14 @@ class TextRecurrent(CausalTextModel):
     @staticmethod
     @abstractmethod
     def after_each(inputs: Tensor, weights: list[Tensor], real: Tensor) -> Past:
-        """The state of one layer after each token, (batch, length, dim) each; the first part is what it gives out.
+        """The state of one layer after each token, (batch, length, dim) each; its first part is the layer's output.
 
-        ``real`` (batch, length) says which tokens are; after the others it may be anything.
+        ``real`` (batch, length) says which tokens are real; after the others the state may be anything.
         """
 
     @staticmethod
     def _state(parts: Past) -> Tensor | Past:
-        """What torch takes for the state: a pair for an LSTM, a tensor for a GRU."""
+        """The state as torch takes it: a pair for an LSTM, a tensor for a GRU."""
         return parts if len(parts) > 1 else parts[0]
 
     @staticmethod
@@ -98,7 +98,7 @@ class TextLSTM(TextRecurrent):
     The sizes are those of paper 1's (2403.06925, Section 6) LSTM; with its vocabulary of 50,265 it has 14,974,210
     parameters. Weights start from torch's defaults, as in that paper.
 
-    Differs: all parameters are there to be trained; the paper's code hands only the recurrent ones to its optimiser.
+    Differs: all parameters are trained; the paper's code gives only the recurrent ones to its optimiser.
     """
 
     layer = nn.LSTM
@@ -132,6 +132,6 @@ class TextGRU(TextRecurrent):
 
     @staticmethod
     def after_each(inputs: Tensor, weights: list[Tensor], real: Tensor) -> Past:  # noqa: ARG004
-        """Outputs, which are all the state there is."""
+        """Outputs, which are the whole state of a GRU."""
         empty = inputs.new_zeros(1, len(inputs), weights[1].shape[1])  # (1, batch, dim)
         return (torch.gru(inputs, empty, weights, True, 1, 0.0, False, False, True)[0],)

@@ -8,9 +8,9 @@ from torch import Tensor, nn
 
 from jostle.base import checks
 from jostle.models import register_text
-from jostle.models.ssm import Selective, scan_from
+from jostle.models.ssm import SelectiveStateSpace, scan_from
 from jostle.models.text_causal import CausalTextModel, Past
-from jostle.models.text_model import Embeddings, pick
+from jostle.models.text_model import TokenEmbedding, pick
 
 
 @register_text("text-ssm")
@@ -31,7 +31,7 @@ class TextStateSpace(CausalTextModel):
         expand: channels of the recurrence, as a multiple of dim.
         kernel_size: tokens seen by the short convolution before the recurrence.
         max_length: most real tokens of a text; the weights do not depend on it.
-        dropout: share of the embeddings, and of what a block adds, set to 0 in training.
+        dropout: share of the embeddings, and of the outputs of blocks, set to 0 in training.
     """
 
     def __init__(
@@ -51,8 +51,10 @@ class TextStateSpace(CausalTextModel):
         checks.sizes(vocabulary=vocabulary, classes=classes, dim=dim, depth=depth, max_length=max_length)
         checks.sizes(state=state, expand=expand, kernel_size=kernel_size)
         checks.number("dropout", dropout, least=0, below=1)
-        self.embeddings = Embeddings(vocabulary=vocabulary, dim=dim, max_length=max_length, dropout=dropout)
-        self.blocks = nn.ModuleList(Block(dim, expand * dim, state, kernel_size, dropout) for _ in range(depth))
+        self.embeddings = TokenEmbedding(vocabulary=vocabulary, dim=dim, max_length=max_length, dropout=dropout)
+        self.blocks = nn.ModuleList(
+            TextStateSpaceBlock(dim, expand * dim, state, kernel_size, dropout) for _ in range(depth)
+        )
         self.norm = nn.LayerNorm(dim)
         self.classifier = nn.Linear(dim, classes)
 
@@ -65,7 +67,7 @@ class TextStateSpace(CausalTextModel):
         return self.norm(pick(tokens, lengths - 1)), tuple(kept)
 
     def remember(self, embedded: Tensor, lengths: Tensor) -> tuple[Past | None, ...]:  # noqa: ARG002
-        """What is remembered before each token, from one pass over all of them."""
+        """The state before each token, from one pass over all of them."""
         tokens, blocks = embedded, list[list[Past]]()
         for block in self.blocks:
             blocks.append([])
@@ -74,32 +76,32 @@ class TextStateSpace(CausalTextModel):
         return None, *after_each[:-1]
 
 
-class Block(nn.Module):
+class TextStateSpaceBlock(nn.Module):
     """x + out(silu(gates) * selective(inputs)), where inputs and gates are linear in norm(x)."""
 
     def __init__(self, dim: int, inner: int, state: int, kernel_size: int, dropout: float) -> None:
         super().__init__()
         self.norm = nn.LayerNorm(dim)
         self.to_inner = nn.Linear(dim, 2 * inner, bias=False)
-        self.selective = Selective(inner, math.ceil(dim / 16), state, kernel_size)
+        self.selective = SelectiveStateSpace(inner, math.ceil(dim / 16), state, kernel_size)
         self.to_out = nn.Linear(inner, dim, bias=False)
         self.drop = nn.Dropout(dropout)
 
     def forward(self, tokens: Tensor, past: Past | None, history: list[Past] | None = None) -> tuple[Tensor, Past]:
-        """One block, (batch, tokens, dim) -> (batch, tokens, dim), and what ``select`` remembers."""
+        """One block, (batch, tokens, dim) -> (batch, tokens, dim), and the state of ``select``."""
         inputs, gates = self.to_inner(self.norm(tokens)).chunk(2, dim=-1)  # each (batch, tokens, inner)
         read, kept = select(self.selective, inputs, past, history)
         return tokens + self.drop(self.to_out(read * nn.functional.silu(gates))), kept
 
 
 def select(
-    layer: Selective, inputs: Tensor, past: Past | None, history: list[Past] | None = None
+    layer: SelectiveStateSpace, inputs: Tensor, past: Past | None, history: list[Past] | None = None
 ) -> tuple[Tensor, Past]:
     """The recurrence of ``layer`` over inputs that come after others, (batch, tokens, inner) -> the same.
 
-    Remembered are the last kernel_size - 1 inputs, (batch, kernel_size - 1, inner), and the memory h, (batch, state,
-    inner); without ``past`` both are 0, and the outputs are ``layer(inputs)``. What is remembered after each token is
-    added to ``history``.
+    The state is the last kernel_size - 1 inputs, (batch, kernel_size - 1, inner), and the memory h, (batch, state,
+    inner); without ``past`` both are 0, and the outputs are ``layer(inputs)``. The state after each token is added to
+    ``history``.
     """
     batch, count, inner = inputs.shape
     rates, kernel = -layer.log_decay.exp(), layer.convolution.weight  # (state, inner), (inner, 1, kernel_size)

@@ -34,8 +34,8 @@ class SimpleVisionTransformer(nn.Module):
         heads: attention heads in each block.
         dim_head: width of a head; need not be dim / heads.
         mlp_dim: hidden width of the MLP in each block.
-        attention: ``softmax``, ``relu``, ``linear`` or ``uniform``; see ``Attention``.
-        norms: with false there is no LayerNorm anywhere, which shows what they do; not part of any paper.
+        attention: ``softmax``, ``relu``, ``linear`` or ``uniform``; see ``PatchAttention``.
+        norms: False removes every LayerNorm, to show their effect; not part of any paper.
     """
 
     def __init__(
@@ -63,7 +63,9 @@ class SimpleVisionTransformer(nn.Module):
         self.embed = nn.Sequential(norm(patch_dim, norms), nn.Linear(patch_dim, dim), norm(dim, norms))
         self.positions: Tensor  # (tokens, dim)
         self.register_buffer("positions", sincos_positions(image_size // patch_size, dim), persistent=False)
-        self.blocks = nn.Sequential(*(Block(dim, heads, dim_head, mlp_dim, attention, norms) for _ in range(depth)))
+        self.blocks = nn.Sequential(
+            *(SimpleViTBlock(dim, heads, dim_head, mlp_dim, attention, norms) for _ in range(depth))
+        )
         self.norm = norm(dim, norms)
         self.classifier = nn.Linear(dim, classes)
 
@@ -118,12 +120,12 @@ def norm(dim: int, norms: bool = True) -> nn.Module:
     return nn.LayerNorm(dim) if norms else nn.Identity()
 
 
-class Block(nn.Module):
+class SimpleViTBlock(nn.Module):
     """Pre-norm block: x + attention(norm(x)), then x + mlp(norm(x)); tokens in, tokens out."""
 
     def __init__(self, dim: int, heads: int, dim_head: int, mlp_dim: int, attention: str, norms: bool) -> None:
         super().__init__()
-        self.attention = nn.Sequential(norm(dim, norms), Attention(dim, heads, dim_head, attention))
+        self.attention = nn.Sequential(norm(dim, norms), PatchAttention(dim, heads, dim_head, attention))
         self.mlp = nn.Sequential(norm(dim, norms), nn.Linear(dim, mlp_dim), nn.GELU(), nn.Linear(mlp_dim, dim))
 
     def forward(self, tokens: Tensor) -> Tensor:
@@ -133,12 +135,12 @@ class Block(nn.Module):
         return mixed
 
 
-class Attention(nn.Module):
+class PatchAttention(nn.Module):
     """Multi-head attention, A v with A made from the scores s = q k^T / sqrt(dim_head); no biases.
 
     ``softmax``: A = softmax(s). ``relu``: A = relu(s) / tokens (Wortsman et al. 2023, 2309.08586). ``linear``:
     A = s / tokens, computed as q (k^T v), so the cost grows with the number of tokens and not with its square.
-    ``uniform``: A = 1 / tokens whatever the tokens are, so that queries and keys are without use: a control.
+    ``uniform``: A = 1 / tokens for all tokens, so that queries and keys have no influence: a control.
     """
 
     def __init__(self, dim: int, heads: int, dim_head: int, kind: str = "softmax") -> None:

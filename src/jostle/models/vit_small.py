@@ -72,7 +72,9 @@ class SmallVisionTransformer(nn.Module):
         self.class_token = nn.Parameter(torch.randn(1, 1, dim))
         self.positions = nn.Parameter(torch.randn((image_size // patch_size) ** 2 + 1, dim))
         self.drop = nn.Dropout(embedding_dropout)
-        self.blocks = nn.Sequential(*(Block(dim, heads, dim_head, mlp_dim, dropout, attention) for _ in range(depth)))
+        self.blocks = nn.Sequential(
+            *(SmallViTBlock(dim, heads, dim_head, mlp_dim, dropout, attention) for _ in range(depth))
+        )
         self.norm = nn.LayerNorm(dim)
         self.classifier = nn.Linear(dim, classes)
 
@@ -109,7 +111,7 @@ def with_shifts(images: Tensor, shift: int) -> Tensor:
     return torch.cat([padded[..., top : top + height, left : left + width] for top, left in corners], dim=1)
 
 
-class Block(nn.Module):
+class SmallViTBlock(nn.Module):
     """Pre-norm block: x + attention(norm(x)), then x + mlp(norm(x)); tokens in, tokens out."""
 
     def __init__(self, dim: int, heads: int, dim_head: int, mlp_dim: int, dropout: float, attention: str) -> None:

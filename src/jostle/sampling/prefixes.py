@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from jostle.models.text_causal import CausalTextModel, Prefix
-from jostle.models.text_model import Embeddings
+from jostle.models.text_model import TokenEmbedding
 from jostle.perturbations import Perturbation
 from jostle.sampling.batches import Batching
 from jostle.sampling.plans import Integers, Trials
@@ -157,7 +157,7 @@ class Resuming:
 def can_resume(function: TokenFunction, perturbation: Perturbation) -> bool:
     """Whether a model reads in order, and tokens are moved before it does so, one in its place."""
     model, inputs = function.model, function.inputs
-    if not isinstance(model, CausalTextModel) or type(model.embeddings) is not Embeddings:
+    if not isinstance(model, CausalTextModel) or type(model.embeddings) is not TokenEmbedding:
         return False
     is_text = inputs.padding is not None and not inputs.padding.has_gaps and inputs.moving is None
     is_embedded = function.site is None or function.site.module in set(model.embeddings.modules())

@@ -10,8 +10,7 @@ from jostle.data import Dataset
 from jostle.estimates import measure
 from jostle.figures import dots
 from jostle.models.text_encoder import TextEncoder
-from jostle.models.text_model import Embeddings as TokenEmbeddings
-from jostle.models.text_model import real_tokens
+from jostle.models.text_model import TokenEmbedding, real_tokens
 from jostle.perturbations import GaussianNoise
 from jostle.sampling import Until
 from jostle.studies.catalogue import register
@@ -54,7 +53,7 @@ class EmbeddedTwice(nn.Module):
     away by the second LayerNorm.
     """
 
-    def __init__(self, first: TokenEmbeddings) -> None:
+    def __init__(self, first: TokenEmbedding) -> None:
         super().__init__()
         self.first = first
 
