@@ -3,8 +3,8 @@
 import json
 from pathlib import Path
 
+from jostle.base.estimate import provenance
 from jostle.base.files import write_text
-from jostle.base.provenance import provenance
 
 PATH = Path(__file__).resolve().parent.parent / "docs" / "results" / "benchmarks.json"
 

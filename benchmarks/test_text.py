@@ -15,7 +15,7 @@ import torch
 
 import jostle
 from benchmarks.records import record
-from jostle.sampling.batches import Batching
+from jostle.sampling.plans import Batching
 
 LONGEST, DRAWS, WORDS, PAD = 128, 3, 8000, 1
 

@@ -18,8 +18,8 @@ from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
 import jostle
+from jostle.base.estimate import provenance
 from jostle.base.files import replacing, write_text
-from jostle.base.provenance import provenance
 from jostle.base.store import Store
 from jostle.intervals.fixed import student
 

@@ -23,7 +23,7 @@ import torch
 from torch import Tensor, nn
 
 import jostle.data
-from jostle.base.provenance import provenance
+from jostle.base.estimate import provenance
 from jostle.base.store import Store
 from jostle.cli import main as jostle_command
 from jostle.data import TextDataset

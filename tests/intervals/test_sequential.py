@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from jostle.intervals import sequential
+from jostle.intervals import anytime
 from jostle.intervals.fixed import clopper_pearson
 from jostle.sampling import Until
 
@@ -53,13 +53,13 @@ def least_coverage(plan: Until, level: float, proportions: np.ndarray, step: int
 
 def needed(level: float) -> float:
     """What is left for the stopping rule after the confidence sequence beside it took its share."""
-    return 1 - ((1 - level) - (1 - sequential.sequence_level(level)))
+    return 1 - ((1 - level) - (1 - anytime.sequence_level(level)))
 
 
 def test_the_level_is_split():
-    assert sequential.sequence_level(0.95) == pytest.approx(0.995)
+    assert anytime.sequence_level(0.95) == pytest.approx(0.995)
     assert needed(0.95) == pytest.approx(0.955)
-    low, high = sequential.stopped_proportion(3, 100, 0.95)
+    low, high = anytime.stopped_proportion(3, 100, 0.95)
     assert (low, high) == pytest.approx([float(end) for end in clopper_pearson(3, 100, 0.97)])
 
 

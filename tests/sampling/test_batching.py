@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from jostle import Embeddings, Grid, Rows, Until, Words
-from jostle.sampling.batches import Batching
+from jostle.sampling.plans import Batching
 from jostle.tokens import Inputs
 
 MOST_PADDING = 0.05

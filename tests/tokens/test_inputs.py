@@ -6,7 +6,8 @@ from torch.utils.data import DataLoader, Dataset, IterableDataset, SubsetRandomS
 import jostle
 from jostle.base.errors import UsageError
 from jostle.estimates.request import Request
-from jostle.tokens import Coordinates, Inputs, Patches, Rows, Whole, sources
+from jostle.tokens import Coordinates, Inputs, Patches, Rows, Whole
+from jostle.tokens import inputs as module
 
 X = torch.randn(10, 5, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
 
@@ -185,7 +186,7 @@ def test_nothing_is_read_before_it_is_needed():
 
 
 def test_more_inputs_than_fit_the_cache_are_read_again_and_memory_is_bounded(monkeypatch):
-    monkeypatch.setattr(sources, "CACHE_BYTES", 3 * X[0].nbytes)
+    monkeypatch.setattr(module, "CACHE_BYTES", 3 * X[0].nbytes)
     counting = Counting(X)
     inputs = Inputs(counting, Rows())
     for start in (0, 4, 0):
@@ -193,7 +194,7 @@ def test_more_inputs_than_fit_the_cache_are_read_again_and_memory_is_bounded(mon
         assert torch.equal(inputs.batch(chosen)[""], X[chosen])
         assert inputs.items.bytes_kept <= 3 * X[0].nbytes
     assert counting.reads[:4].tolist() == [2] * 4  # and never more than once for a batch
-    monkeypatch.setattr(sources, "CACHE_BYTES", 0)
+    monkeypatch.setattr(module, "CACHE_BYTES", 0)
     choices = {"tokens": "rows", "perturbation": "sphere:1", "plan": "grid:1"}
     both = [jostle.measure(lambda x: x.sum(dim=(1, 2)), source, **choices) for source in (X, counting)]
     assert both[0].per_input.tolist() == both[1].per_input.tolist()

@@ -6,7 +6,7 @@ import torch
 
 from jostle.base.randomness import Stream
 from jostle.responses import Flip, Margin
-from jostle.sampling.batches import Batching
+from jostle.sampling.plans import Batching
 from jostle.tokens import Inputs, Rows
 from jostle.worst import worst_case
 from jostle.worst.ascent import BestChanges

@@ -1,7 +1,14 @@
-"""A number with its interval, and what the interval claims. Every estimate of jostle is one of these."""
+"""A number with its interval, what the interval claims, and where the number came from.
 
+Every estimate of jostle is an ``Estimate`` or a subclass of it. ``provenance`` is what is saved beside results.
+"""
+
+import datetime
+import functools
 import math
+import platform
 from dataclasses import dataclass
+from importlib import metadata
 from typing import Any, Literal
 
 Target = Literal["dataset", "population"]
@@ -81,3 +88,22 @@ class Estimate:
 
     def __str__(self) -> str:
         return f"{self.value:.4g}   [{self.low:.4g}, {self.high:.4g}]"
+
+
+def provenance() -> dict[str, str]:
+    """Versions, kind of machine and time, to be saved beside a result."""
+    versions = {name: _version(name) for name in ("jostle", "torch", "numpy", "scipy")}
+    return {
+        **versions,
+        "python": platform.python_version(),
+        "machine": f"{platform.system()} {platform.machine()}",
+        "time": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+    }
+
+
+@functools.cache
+def _version(name: str) -> str:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return "unknown"

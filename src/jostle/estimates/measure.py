@@ -17,8 +17,8 @@ import numpy as np
 
 from jostle.base import progress as progress_bar
 from jostle.base.errors import FailureError, UsageError
+from jostle.base.estimate import provenance
 from jostle.base.progress import Reporter, State
-from jostle.base.provenance import provenance
 from jostle.estimates.request import Model, Request
 from jostle.estimates.result import Comparison, Difference, MeanChange, Measurement
 from jostle.estimates.tallies import BINARY, REAL, TERNARY, GridTally, Support, UntilTally

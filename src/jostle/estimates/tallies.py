@@ -13,7 +13,7 @@ from scipy import special
 from jostle.base.estimate import OTHER, Interval, Target
 from jostle.estimates.request import Request
 from jostle.estimates.result import Floats, MeanChange, Profile
-from jostle.intervals import anytime, fixed, sequential
+from jostle.intervals import anytime, fixed
 from jostle.sampling import Grid, Trials, Until
 from jostle.tokens import Inputs
 
@@ -306,7 +306,7 @@ class UntilTally:
         support: the values a change can take.
         level: of the intervals.
         decides_alone: whether this tally alone decides when sampling stops. If it does, and changes are flips, the
-            stopping rule has an interval of its own, see ``intervals.sequential``; where several models must all be
+            stopping rule has an interval of its own, see ``intervals.anytime``; where several models must all be
             precise enough, only a confidence sequence is valid for each.
     """
 
@@ -374,7 +374,7 @@ class UntilTally:
         if not self._peeks:
             return self.interval(self.target)
         moments = self._all if self.target == "dataset" else self._first
-        ends = sequential.stopped_proportion(int(moments.counts[1]), moments.size, self.level)
+        ends = anytime.stopped_proportion(int(moments.counts[1]), moments.size, self.level)
         method = "Clopper-Pearson, calibrated for its stopping rule"
         return Interval(*ends, self.level, self.target, method + ("" if self.target == "dataset" else ", first visits"))
 
@@ -392,7 +392,7 @@ class UntilTally:
             return Interval(*ends, self.level, target, method, is_known=False)
         moments = self._all if target == "dataset" else self._first
         cap = np.inf if target == "dataset" else float(len(self.inputs))
-        level = sequential.sequence_level(self.level) if self._peeks and target == self.target else self.level
+        level = anytime.sequence_level(self.level) if self._peeks and target == self.target else self.level
         names = {True: "confidence sequence, betting", False: "confidence sequence, asymptotic"}
         method = (
             "confidence sequence, beta-binomial mixture" if self.support == BINARY else names[self.support.is_discrete]

@@ -1,7 +1,23 @@
-"""Intervals that hold at every stopping time: confidence sequences.
+"""Intervals for samples that are looked at while they grow. Pure functions of counts.
 
-One may look after every draw and stop for any reason; with probability at least ``level`` the interval covers at all
-times together. Pure functions of counts. Intervals for a sample size fixed beforehand, narrower, are in ``fixed``.
+Confidence sequences (``bernoulli``, ``bounded``, ``asymptotic``) hold at every stopping time: one may look after every
+draw and stop for any reason, and with probability at least ``level`` the interval covers at all times together.
+Intervals for a sample size fixed beforehand, which are narrower, are in ``fixed``.
+
+``stopped_proportion`` is the interval of a sample that stopped because that interval was narrow enough. A confidence
+sequence is valid whatever made one stop, and pays for that with about 2.5 times the draws of a fixed sample. The rule
+"stop when the Clopper-Pearson interval is narrow enough" is a special one: near its stopping time the sample size
+hardly depends on the estimate any more (Chow and Robbins 1965), so the plain interval is almost right, and a slightly
+raised level makes it right for every p (Frey 2010, "Fixed-width sequential confidence intervals for a proportion").
+Both intervals are used together, with alpha = 1 - level split between them:
+
+    a tenth of alpha     a confidence sequence, reported if something else ends the sampling
+    the rest             the Clopper-Pearson interval at level 1 - 0.6 alpha, reported where it is first narrow enough
+
+The factor 0.6 is calibrated, not derived: the exact coverage, by dynamic programming over all paths, is at least
+1 - 0.9 alpha for levels from 0.8 to 0.99, half-widths from 0.002 to 0.2, relative precisions from 0.1 to 0.5, looks at
+every draw or seldom, and p on a fine grid (tests/intervals/test_sequential.py). The price is about 1.3 times the draws
+of a fixed sample.
 """
 
 from collections.abc import Callable
@@ -10,13 +26,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
-from jostle.intervals.fixed import Ends
+from jostle.intervals.fixed import Ends, clopper_pearson
 
 Horizon = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 
 _BETS = 24
 _HORIZON_SHARES = 8.0 ** -np.arange(5)
 _HORIZON_WEIGHTS = np.array([0.8, 0.05, 0.05, 0.05, 0.05])
+_SEQUENCE_SHARE = 0.1
+_PEEKED_SHARE = 0.6
 
 
 def bernoulli(successes: int, trials: int, level: float, horizon: Horizon) -> Ends:
@@ -100,6 +118,22 @@ def asymptotic(mean: float, variance: float, count: int, level: float, horizon: 
     spread = 2 * (count * r + 1) / (count**2 * r) * (np.log(count * r + 1) / 2 + log_threshold)
     reach = float(np.sqrt(variance * spread))
     return mean - reach, mean + reach
+
+
+def sequence_level(level: float) -> float:
+    """The level of the confidence sequence that runs beside the stopping rule."""
+    return 1 - _SEQUENCE_SHARE * (1 - level)
+
+
+def stopped_proportion(successes: int, trials: int, level: float) -> Ends:
+    """The interval that the stopping rule looks at, and the answer if it stops there.
+
+    >>> low, high = stopped_proportion(24, 4800, 0.95)
+    >>> round(low, 4), round(high, 4)
+    (0.0031, 0.0077)
+    """
+    low, high = clopper_pearson(successes, trials, 1 - _PEEKED_SHARE * (1 - level))
+    return float(low), float(high)
 
 
 def _accepted_hull(

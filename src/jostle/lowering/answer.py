@@ -9,7 +9,7 @@ from jostle.base.checks import function
 from jostle.base.errors import UsageError
 from jostle.base.model import check_outputs, dtype_hint, logits_of
 from jostle.tokens import Batch
-from jostle.tokens.sources import ONLY
+from jostle.tokens.inputs import ONLY
 from jostle.tokens.text_views import SPECIAL_KEY
 
 _KEYWORDS = ("unexpected keyword argument", "required positional argument", "required keyword-only argument")

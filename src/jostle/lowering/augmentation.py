@@ -13,7 +13,7 @@ from jostle.base.specs import written
 from jostle.lowering.moves import TokenMover, as_batch, named_tensors
 from jostle.perturbations import GaussianNoise
 from jostle.tokens import Batch, Embeddings, TextView, TokenView
-from jostle.tokens.sources import ONLY
+from jostle.tokens.inputs import ONLY
 
 _MODES = ("append", "replace")
 Mode = Literal["append", "replace"]

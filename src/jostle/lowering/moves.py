@@ -13,7 +13,7 @@ from jostle.base.errors import UsageError
 from jostle.lowering.text_moves import Inside, TextMover
 from jostle.perturbations import PERTURBATIONS, GaussianNoise, Perturbation, Sphere
 from jostle.tokens import VIEWS, Batch, Inputs, TextView, TokenView, Whole
-from jostle.tokens.sources import ONLY
+from jostle.tokens.inputs import ONLY
 
 _MASK_KEYS = ("attention_mask", "mask")  # where Inputs looks for a mask, too
 _SMALLEST_UNIFORM = 2.0**-54  # torch's uniform numbers include 0, which has no normal quantile

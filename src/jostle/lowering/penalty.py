@@ -14,7 +14,7 @@ from jostle.lowering.answer import ask, read_logits
 from jostle.lowering.moves import TokenMover, as_batch, named_tensors
 from jostle.perturbations import GaussianNoise, Perturbation
 from jostle.tokens import TokenView
-from jostle.tokens.view import must_fit
+from jostle.tokens.views import must_fit
 
 _Inputs = Tensor | Mapping[str, Tensor]
 _HALF = (torch.bfloat16, torch.float16)

@@ -9,8 +9,8 @@ from torch import Tensor
 
 from jostle.perturbations import Deletion, Perturbation
 from jostle.tokens import Batch, Embeddings, Inputs, Site, TextView
+from jostle.tokens.inputs import ONLY
 from jostle.tokens.padding import closed_up
-from jostle.tokens.sources import ONLY
 from jostle.tokens.text import padding_id
 
 ChoosePositions = Callable[[int, int, Tensor | None, torch.device, torch.Generator | None], Tensor]

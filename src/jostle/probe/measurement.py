@@ -16,7 +16,7 @@ from jostle.estimates.request import Request
 from jostle.probe.model import checksum
 from jostle.sampling import DefaultPlan, Plan
 from jostle.tokens import Batch, Inputs, TextView, TokenFunction
-from jostle.tokens.sources import ONLY, as_dataset, as_tensors, collated
+from jostle.tokens.inputs import ONLY, as_dataset, as_tensors, collate_items
 from jostle.training.evaluation import predictions
 
 DEFAULT_PLAN = DefaultPlan(half_width=0.02, relative=0.1, most_tokens=4096)
@@ -155,7 +155,7 @@ def _read(source: Any) -> tuple[Batch, Any]:
     if len(dataset) == 0:
         raise UsageError("inputs are empty: there is nothing to measure")
     items = [dataset[index] for index in range(len(dataset))]
-    return collated(items), _labels_of(items)
+    return collate_items(items), _labels_of(items)
 
 
 def _labels_of(items: list[Any]) -> Tensor | None:

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from jostle.base import checks
 from jostle.base.errors import FailureError, JostleError, UsageError
+from jostle.base.estimate import provenance
 from jostle.base.files import check_writable
 from jostle.base.model import device_of
-from jostle.base.provenance import provenance
 from jostle.base.store import Record
 from jostle.estimates import JostleWarning
 from jostle.estimates.request import Request

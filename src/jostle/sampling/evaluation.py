@@ -15,8 +15,7 @@ from jostle.base.errors import UsageError
 from jostle.base.randomness import Stream
 from jostle.perturbations import Perturbation
 from jostle.responses import Response
-from jostle.sampling.batches import TOKENS_ON_CPU, Batching
-from jostle.sampling.plans import Integers, Trials
+from jostle.sampling.plans import TOKENS_ON_CPU, Batching, Integers, Trials
 from jostle.sampling.prefixes import Resuming, can_resume
 from jostle.sampling.text_checks import Move, check_text, padding_to_fill_with
 from jostle.tokens import Batch, Inputs, TokenFunction
@@ -63,8 +62,10 @@ class Evaluation:
         self._num_uniforms = 1 if self._is_inside else perturbation.num_uniforms(self.inputs.dim)
         batches = _UNIFORMS_AT_ONCE // max(1, self._num_uniforms) // batch_size
         self._chunk = batch_size * min(max(batches, 1), _BATCHES_AT_ONCE)
+        is_text = self.inputs.padding is not None
         self._resuming = [
-            Resuming(function, self.batching) if can_resume(function, perturbation) else None for function in functions
+            Resuming(function, self.batching) if is_text and can_resume(function, perturbation) else None
+            for function in functions
         ]
         self._references = [References(function, response, self.batching) for function in functions]
         self._pad = padding_to_fill_with(perturbation, self.inputs, functions) if perturbation.closes_up else 0

@@ -18,8 +18,7 @@ from torch import Tensor
 from jostle.models.text_causal import CausalTextModel, Prefix
 from jostle.models.text_model import TokenEmbedding
 from jostle.perturbations import Perturbation
-from jostle.sampling.batches import Batching
-from jostle.sampling.plans import Integers, Trials
+from jostle.sampling.plans import Batching, Integers, Trials
 from jostle.sampling.text_checks import agree, some_texts
 from jostle.tokens import TokenFunction
 from jostle.tokens.padding import beginning_at

@@ -17,7 +17,7 @@ from jostle.tokens import Inputs, TokenFunction, Words
 from jostle.tokens.text import check_words, configured_padding
 
 if TYPE_CHECKING:
-    from jostle.sampling.batches import Batching
+    from jostle.sampling.plans import Batching
 
 
 class Move:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from jostle.base.provenance import provenance
+from jostle.base.estimate import provenance
 from jostle.report import Cell, Page, Section, Table
 from jostle.report.page import Value
 from jostle.studies.folder import FIGURES, Summary, read_summary

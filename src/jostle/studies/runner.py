@@ -8,8 +8,8 @@ from typing import Any
 
 from jostle.base import checks
 from jostle.base.errors import FailureError, UsageError
+from jostle.base.estimate import provenance
 from jostle.base.progress import Progress, Reporter, State, reporter
-from jostle.base.provenance import provenance
 from jostle.base.registry import unknown_name
 from jostle.studies import folder as folders
 from jostle.studies.catalogue import get

@@ -1,17 +1,15 @@
-"""An input as T tokens. Left of here: models. Right of here: perturbations.
+"""An input as T tokens, and a model that is asked about inputs.
 
-A ``TokenView`` says what a token is, ``sources`` reads inputs, ``Inputs`` holds them and their masks, ``TokenFunction``
-asks the model. Of text, ``Padding`` knows where sentences begin and end, and a ``Site`` is where a model embeds them.
+A ``TokenView`` says what a token is, ``Inputs`` reads inputs and holds them with their masks, and ``TokenFunction``
+asks the model. For texts, ``Padding`` knows where each begins and ends, and a ``Site`` is where a model embeds them.
 """
 
-from jostle.tokens.inputs import Inputs
+from jostle.tokens.inputs import Batch, Inputs
 from jostle.tokens.model import TokenFunction
 from jostle.tokens.padding import Padding
 from jostle.tokens.sites import Edit, Site
-from jostle.tokens.sources import Batch
 from jostle.tokens.text_views import Embeddings, TextView, Words
-from jostle.tokens.view import VIEWS, TokenView
-from jostle.tokens.views import Coordinates, Patches, Rows, Whole
+from jostle.tokens.views import VIEWS, Coordinates, Patches, Rows, TokenView, Whole
 
 __all__ = [
     "VIEWS",

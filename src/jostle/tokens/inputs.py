@@ -1,39 +1,62 @@
-"""The inputs of a measurement, reachable by index whatever they came as."""
+"""The inputs of a measurement: read in the many ways people have them, and reachable by index.
 
-from collections.abc import Mapping
+``Inputs`` holds N inputs, their tokens and their masks. Tensors are held whole; the items of a dataset are read one by
+one when they are needed, by ``Items``. What a token is stands in ``views``.
+"""
+
+from collections import OrderedDict
+from collections.abc import Mapping, Sized
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+from torch.utils.data import BatchSampler, DataLoader, RandomSampler, SequentialSampler, default_collate
 
 from jostle.base.errors import UsageError
 from jostle.tokens.padding import Padding, share_by_position
-from jostle.tokens.sources import ONLY, Batch, Items, as_dataset, as_tensors, rows_finite
 from jostle.tokens.text import check_ids, real_tokens, special_missing
 from jostle.tokens.text_views import SPECIAL_KEY, Embeddings, TextView
-from jostle.tokens.view import TokenView
+from jostle.tokens.views import TokenView
 
+Batch = dict[str, Tensor]
+Integers = NDArray[np.int64]
+
+ONLY = ""  # the key of a plain tensor
+CACHE_BYTES = 2**29  # of items that are kept: about 900 images of 3 x 224 x 224 in float32
 _TOKEN_KEYS = ("inputs_embeds", "pixel_values", "input_ids", "inputs", "x")
 _MASK_KEYS = ("attention_mask", "mask")
+_ROWS_AT_ONCE = 1024
+_RAGGED = "inputs differ in shape, so they cannot be put together: pad all to one length and give a mask"
 
 
 class Inputs:
     """N inputs, their tokens and their masks.
 
+    Attributes:
+        count, shape: N, and the shape of one input.
+        key: the entry of a batch that holds the tokens.
+        positions, num_tokens, dim: the shape of the position grid, T, and the size of a token.
+        mask: (N, T) true for tokens that may be jostled; None if all may.
+        token_counts: (N,) how many tokens of each input may be jostled; None without a mask.
+        padding: for texts, where each begins and ends; None for other inputs.
+        moving: for texts that are moved as a whole, (N, columns) true for the tokens that move; otherwise None.
+        special_share: for texts whose special tokens are known, their share by position of a profile.
+        pad, has_mask: for texts, the id of padding if it is known, and whether a mask or that id tells the padding.
+
     Arguments:
         source: a tensor (N, ...), an array, a mapping of tensors that share N, a ``Dataset`` or a ``DataLoader`` (of
             tensors, mappings, or pairs whose first part is the input).
         view: what a token is.
-        mask: (N, tokens), true for tokens that may be jostled; by default the mapping's own mask, or all tokens. Of
-            text, padding is never jostled, whatever the mask.
-        pad: the id that is padding, of text without a mask of its own.
+        mask: (N, tokens), true for tokens that may be jostled; by default the mapping's own mask, or all tokens. The
+            padding of texts is never jostled, whatever the mask.
+        pad: for texts without a mask of their own, the id that is padding.
     """
 
     def __init__(self, source: Any, view: TokenView, mask: Any = None, pad: int | None = None) -> None:
         self.view = view
-        self.items: Items | None = None  # of inputs that are read one by one, when they are needed
+        self.items: Items | None = None
         tensors = as_tensors(source)
         if tensors is None:
             dataset, tensors = as_dataset(source)
@@ -48,9 +71,9 @@ class Inputs:
         self.positions = view.positions(self.shape)
         self.num_tokens = view.num_tokens(self.shape)
         self.dim = self.sample_token().shape[1]
-        self.padding: Padding | None = None  # of text
-        self.moving: NDArray[np.bool_] | None = None  # of texts moved as a whole, (N, columns): the tokens that move
-        self.special_share: NDArray[np.float64] | None = None  # of text, by position of a profile
+        self.padding: Padding | None = None
+        self.moving: NDArray[np.bool_] | None = None
+        self.special_share: NDArray[np.float64] | None = None
         self.pad, self.has_mask = pad, False
         self.mask = self._read_text(view, mask) if isinstance(view, TextView) else self._read_mask(mask)
         self.token_counts = None if self.mask is None else self.mask.sum(axis=1)
@@ -58,18 +81,12 @@ class Inputs:
     def __len__(self) -> int:
         return self.count
 
-    def sample_token(self) -> Tensor:
-        """The first token of the first input, (1, dim): what a perturbation is checked against."""
-        first = self.batch(np.zeros(1, dtype=np.int64))[self.key]
-        zero = torch.zeros(1, dtype=torch.int64)
-        return self.view.pick(first, zero, zero)
-
-    def batch(self, indices: NDArray[np.int64], window: tuple[int, int] | None = None) -> Batch:
+    def batch(self, indices: Integers, window: tuple[int, int] | None = None) -> Batch:
         """The inputs of these indices: fresh, contiguous tensors that the caller may change.
 
         Arguments:
             indices: which inputs.
-            window: for text, the columns (from, to) that are wanted; all of them by default.
+            window: for texts, the columns (from, to) that are wanted; all of them by default.
         """
         if self.items is not None:
             whole = self.items.batch(indices)
@@ -78,8 +95,8 @@ class Inputs:
             return {key: tensor.contiguous() for key, tensor in self._cut(whole, window).items()}
         chosen = torch.from_numpy(np.ascontiguousarray(indices))
         tensors = self._tensors or {}
-        kept = tensors if window is None else self._cut(tensors, window)
-        return {key: tensor.index_select(0, chosen) for key, tensor in kept.items()}
+        cut = tensors if window is None else self._cut(tensors, window)
+        return {key: tensor.index_select(0, chosen) for key, tensor in cut.items()}
 
     def _cut(self, tensors: Mapping[str, Tensor], window: tuple[int, int]) -> Batch:
         """Every tensor with an entry for each token, cut to these columns; the others as they are."""
@@ -87,7 +104,7 @@ class Inputs:
         is_cut = {key: tensor.dim() >= 2 and tensor.shape[1] == width for key, tensor in tensors.items()}
         return {key: tensor[:, slice(*window)] if is_cut[key] else tensor for key, tensor in tensors.items()}
 
-    def tokens(self, indices: NDArray[np.int64], positions: NDArray[np.int64]) -> Tensor:
+    def tokens(self, indices: Integers, positions: Integers) -> Tensor:
         """Token ``positions[i]`` of input ``indices[i]``, as (len(indices), dim)."""
         if self._tensors is not None:
             return self.view.pick(self._tensors[self.key], torch.from_numpy(indices), torch.from_numpy(positions))
@@ -95,17 +112,30 @@ class Inputs:
         held = self.batch(distinct)[self.key]
         return self.view.pick(held, torch.from_numpy(back), torch.from_numpy(positions))
 
+    def sample_token(self) -> Tensor:
+        """The first token of the first input, (1, dim): what a perturbation is checked against."""
+        first = self.batch(np.zeros(1, dtype=np.int64))[self.key]
+        zero = torch.zeros(1, dtype=torch.int64)
+        return self.view.pick(first, zero, zero)
+
+    def nth_token(self, inputs: Integers, nth: Integers) -> Integers:
+        """The position of the ``nth`` token of each input that is not masked."""
+        if self.mask is None:
+            return nth
+        order = np.argsort(~self.mask[inputs], axis=1, kind="stable")  # unmasked positions first, in their order
+        return np.take_along_axis(order, nth[:, None], axis=1)[:, 0]
+
     def arguments(self, batch: Batch) -> tuple[tuple[Tensor, ...], dict[str, Tensor]]:
         """Positional and keyword arguments with which the model is called on this batch."""
         if set(batch) == {ONLY}:
             return (batch[ONLY],), {}
         return (), {key: tensor for key, tensor in batch.items() if key != SPECIAL_KEY}
 
-    def addresses(self, indices: NDArray[np.int64], positions: NDArray[np.int64]) -> NDArray[np.int64]:
-        """By which numbers the noise of these tokens is drawn: of text the same however far it is padded."""
+    def addresses(self, indices: Integers, positions: Integers) -> Integers:
+        """The numbers by which the noise of these tokens is drawn: for a text the same however far it is padded."""
         return positions if self.padding is None else self.padding.numbers(indices, positions)
 
-    def profile_positions(self, indices: NDArray[np.int64], positions: NDArray[np.int64]) -> NDArray[np.int64]:
+    def profile_positions(self, indices: Integers, positions: Integers) -> Integers:
         """The positions under which a profile counts these tokens."""
         if self.padding is None or self.moving is not None or not isinstance(self.view, TextView):
             return positions
@@ -119,24 +149,6 @@ class Inputs:
             return None
         return torch.cat([self.batch(np.asarray([index]))[name] for index in range(self.count)])
 
-    def check_finite(self) -> None:
-        """Raise if any input holds NaN or infinity, with their number and the first; ``Items`` check their own."""
-        if self._tensors is None:
-            return
-        finite = torch.stack([rows_finite(tensor) for tensor in self._tensors.values()]).all(dim=0)
-        bad = np.flatnonzero(~finite.numpy())
-        if len(bad):
-            raise UsageError(
-                f"{len(bad)} of {self.count} inputs hold NaN or infinity (first: input {bad[0]}); clean them first"
-            )
-
-    def nth_token(self, inputs: NDArray[np.int64], nth: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The position of the ``nth`` token of each input that is not masked."""
-        if self.mask is None:
-            return nth
-        order = np.argsort(~self.mask[inputs], axis=1, kind="stable")  # unmasked positions first, in their order
-        return np.take_along_axis(order, nth[:, None], axis=1)[:, 0]
-
     def ids(self) -> Tensor:
         """The token ids of all texts, (N, tokens)."""
         ids = self.entry(self.key)
@@ -144,12 +156,23 @@ class Inputs:
         return ids
 
     def real(self, batch: Batch) -> Tensor:
-        """(batch, columns): true for what is not padding in a batch of text."""
+        """(batch, columns): true for what is not padding in a batch of texts."""
         name = self._mask_name(batch)
         if name is not None:
             return batch[name].bool()
         ids = batch[self.key]
         return torch.ones_like(ids, dtype=torch.bool) if self.pad is None else ids != self.pad
+
+    def check_finite(self) -> None:
+        """Raise if any input holds NaN or infinity, with their number and the first; ``Items`` check their own."""
+        if self._tensors is None:
+            return
+        finite = torch.stack([_rows_finite(tensor) for tensor in self._tensors.values()]).all(dim=0)
+        bad = np.flatnonzero(~finite.numpy())
+        if len(bad):
+            raise UsageError(
+                f"{len(bad)} of {self.count} inputs hold NaN or infinity (first: input {bad[0]}); clean them first"
+            )
 
     def _mask_name(self, batch: Batch) -> str | None:
         """The entry of a batch that is its mask, if there is one."""
@@ -169,7 +192,7 @@ class Inputs:
     def _read_mask(self, given: Any) -> NDArray[np.bool_] | None:
         mask = given
         if mask is None and self.num_tokens == 1:
-            return None  # the whole input as one token: a mask over its parts says nothing
+            return None  # the whole input is one token: a mask over its parts does not apply
         if mask is None:
             mask = self._own_mask()
         return None if mask is None else self._usable(self._truths(mask))
@@ -183,7 +206,7 @@ class Inputs:
         return truths
 
     def _usable(self, mask: NDArray[np.bool_], why: str = "all masked") -> NDArray[np.bool_] | None:
-        """A mask that leaves every input a token, or None if it masks nothing."""
+        """``mask`` if it leaves every input a token; None if it masks nothing."""
         empty = np.flatnonzero(~mask.any(axis=1))
         if len(empty):
             raise UsageError(
@@ -192,7 +215,7 @@ class Inputs:
         return None if mask.all() else mask
 
     def _read_text(self, view: TextView, given: Any) -> NDArray[np.bool_] | None:
-        """The tokens of text that may be jostled; notes where the padding is, and which id."""
+        """The mask of texts; sets ``padding``, ``pad``, ``has_mask``, ``moving`` and ``special_share``."""
         ids, own = check_ids(self.entry(self.key), view), self._own_mask()
         attention = None if own is None else self._truths(own, "the attention mask")
         self.padding, real = real_tokens(ids, attention, self.pad)
@@ -216,14 +239,151 @@ class Inputs:
         return usable
 
     def _read_special(self, view: TextView, ids: Tensor, real: NDArray[np.bool_]) -> NDArray[np.bool_] | None:
-        """(N, columns) true for special tokens, None if nobody says which they are."""
+        """(N, columns) true for special tokens; None if neither the view nor the inputs mark them."""
         if view.special_ids is not None:
             return real & np.isin(ids.numpy(), view.special_ids)
         marked = self.entry(SPECIAL_KEY)
         return None if marked is None else real & self._truths(marked, SPECIAL_KEY)
 
 
-def _common_length(tensors: Mapping[str, Tensor]) -> int:
+class Items:
+    """The inputs of a dataset by index. An item is read when it is needed, and once while there is room to keep it.
+
+    Decoding a photograph takes longer than many models take to answer, and an input is in many trials. The items that
+    were used last are kept, up to ``CACHE_BYTES``.
+
+    Attributes:
+        bytes_kept: the size of the items that are kept now.
+
+    Arguments:
+        dataset: map-style, of tensors, mappings of tensors, or pairs whose first part is the input.
+    """
+
+    def __init__(self, dataset: Any) -> None:
+        self._dataset = dataset
+        self._kept: OrderedDict[int, Batch] = OrderedDict()  # (1, ...) each; the item that was used last is at the end
+        self.bytes_kept = 0
+
+    def __len__(self) -> int:
+        return len(self._dataset)
+
+    def batch(self, indices: Integers) -> Batch:
+        """The inputs of these indices, in new memory; an index may occur several times."""
+        distinct, back = np.unique(indices, return_inverse=True)
+        items = [self._item(index) for index in distinct.tolist()]
+        try:
+            joined = {key: torch.cat([item[key] for item in items]) for key in items[0]}
+        except RuntimeError:
+            raise UsageError(_RAGGED) from None
+        except KeyError as error:
+            raise UsageError(f"inputs as mappings must have the same entries; some have no {error}") from None
+        rows = torch.from_numpy(back)
+        return {key: tensor.index_select(0, rows) for key, tensor in joined.items()}
+
+    def _item(self, index: int) -> Batch:
+        """One item, (1, ...), from memory or from the dataset; NaN and infinity are refused."""
+        if index in self._kept:
+            self._kept.move_to_end(index)
+            return self._kept[index]
+        with torch.inference_mode(False):  # it may be used where gradients are needed
+            item = collate_items([self._dataset[index]])
+        if not all(bool(_rows_finite(tensor).all()) for tensor in item.values()):
+            raise UsageError(f"input {index} holds NaN or infinity; clean the inputs first")
+        self._kept[index] = item
+        self.bytes_kept += _size(item)
+        while self.bytes_kept > CACHE_BYTES:
+            self.bytes_kept -= _size(self._kept.popitem(last=False)[1])
+        return item
+
+
+def as_tensors(source: Any) -> Batch | None:
+    """The source as named tensors, or None if it is read item by item."""
+    if isinstance(source, Tensor | np.ndarray):
+        return {ONLY: torch.as_tensor(source).cpu().contiguous()}
+    if isinstance(source, Mapping):
+        wrong = [key for key, value in source.items() if not isinstance(value, Tensor | np.ndarray)]
+        if wrong or not source:
+            listed = ", ".join(repr(key) for key in wrong) or "it is empty"
+            raise UsageError(f"inputs as a mapping must hold tensors; not so: {listed}")
+        return {str(key): torch.as_tensor(value).cpu().contiguous() for key, value in source.items()}
+    held = getattr(source, "inputs", None)
+    return as_tensors(held) if isinstance(held, Tensor | np.ndarray | Mapping) else None
+
+
+def as_dataset(source: Any) -> tuple[Any, Batch | None]:
+    """A map-style dataset to read from, or the contents of a stream of batches as tensors; the other is None."""
+    _check_pair(source)
+    dataset = source.dataset if isinstance(source, DataLoader) and _is_plain(source) else source
+    if hasattr(dataset, "__getitem__") and isinstance(dataset, Sized):
+        return dataset, None
+    if not hasattr(source, "__iter__"):
+        raise UsageError(
+            f"inputs of type {type(source).__name__} cannot be read: give a tensor, a mapping of tensors, a Dataset or "
+            "a DataLoader"
+        )
+    batches = [_as_batch(_input_of(batch)) for batch in source]
+    if not batches:
+        return None, {ONLY: torch.empty(0)}
+    try:
+        return None, {key: torch.cat([batch[key] for batch in batches]) for key in batches[0]}
+    except RuntimeError:
+        raise UsageError(_RAGGED) from None
+
+
+def collate_items(items: list[Any]) -> Batch:
+    """Items of a dataset as one batch, without their labels."""
+    try:
+        return _as_batch(default_collate([_input_of(item) for item in items]))
+    except RuntimeError:
+        raise UsageError(_RAGGED) from None
+
+
+def _as_batch(collated: Any) -> Batch:
+    if isinstance(collated, Mapping):
+        return {str(key): torch.as_tensor(value).contiguous() for key, value in collated.items()}
+    return {ONLY: torch.as_tensor(collated).contiguous()}
+
+
+def _input_of(item: Any) -> Any:
+    """The input of a dataset's item: items are often (input, label)."""
+    return item[0] if isinstance(item, tuple | list) else item
+
+
+def _check_pair(source: Any) -> None:
+    """Raise if the source looks like (inputs, labels): as two inputs, tensors of two shapes cannot go together."""
+    if not isinstance(source, tuple | list) or len(source) != 2:
+        return
+    if not all(isinstance(part, Tensor | np.ndarray) and part.ndim for part in source):
+        return
+    first, second = (tuple(part.shape) for part in source)
+    if first != second and first[0] == second[0]:
+        raise UsageError(
+            f"inputs are two tensors of {first[0]} each, of shapes {first} and {second}: if the second are labels, "
+            "give the first alone"
+        )
+
+
+def _is_plain(loader: DataLoader[Any]) -> bool:
+    """Whether a loader only shuffles and stacks, so that its dataset can be read by index instead."""
+    shuffles = type(loader.sampler) in (SequentialSampler, RandomSampler) and type(loader.batch_sampler) is BatchSampler
+    dataset, sampler = loader.dataset, loader.sampler
+    is_whole = isinstance(dataset, Sized) and isinstance(sampler, Sized) and len(sampler) == len(dataset)
+    return shuffles and is_whole and loader.collate_fn is default_collate
+
+
+def _rows_finite(tensor: Tensor) -> Tensor:
+    """(len(tensor),): true for rows without NaN and infinity; whole numbers have neither."""
+    if not tensor.is_floating_point():
+        return torch.ones(len(tensor), dtype=torch.bool)
+    parts = torch.split(tensor, _ROWS_AT_ONCE)  # a few rows at a time: what is finite takes memory too
+    return torch.cat([part.isfinite().reshape(len(part), -1).all(dim=1) for part in parts])
+
+
+def _size(item: Batch) -> int:
+    return sum(tensor.nbytes for tensor in item.values())
+
+
+def _common_length(tensors: Batch) -> int:
     lengths = {key: len(tensor) if tensor.dim() else 0 for key, tensor in tensors.items()}
     if len(set(lengths.values())) > 1:
         raise UsageError(f"the tensors of inputs differ in length: {lengths}")

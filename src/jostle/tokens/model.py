@@ -15,9 +15,8 @@ from torch import Tensor, nn
 from jostle.base import checks
 from jostle.base.model import call, check_outputs, device_of, dtype_hint, eval_mode, logits_of, on_device
 from jostle.responses import Response
-from jostle.tokens.inputs import Inputs
+from jostle.tokens.inputs import Batch, Inputs
 from jostle.tokens.sites import Edit, Site
-from jostle.tokens.sources import Batch
 from jostle.tokens.text import check_fits, features
 from jostle.tokens.text_views import Embeddings
 

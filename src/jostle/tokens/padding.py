@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from jostle.base.errors import UsageError
-from jostle.tokens.sources import Batch
 
 Integers = NDArray[np.int64]
 
@@ -115,7 +114,7 @@ def share_by_position(special: Truths, real: Truths, padding: Padding, alignment
         return np.asarray(marked / counts)
 
 
-def beginning_at(batch: Batch, key: str, begin: Tensor, width: int) -> Batch:
+def beginning_at(batch: dict[str, Tensor], key: str, begin: Tensor, width: int) -> dict[str, Tensor]:
     """``batch`` with every text from its own column on, in new memory.
 
         a b c d -   from column 1 on and   e f g h i   from column 2 on, 3 columns wide, are   b c d   and   g h i
@@ -142,7 +141,7 @@ def beginning_at(batch: Batch, key: str, begin: Tensor, width: int) -> Batch:
 _POSITION_KEY = "position_ids"
 
 
-def closed_up(batch: Batch, key: str, gone: Tensor, last: Tensor, pad: int, side: str) -> Batch:
+def closed_up(batch: dict[str, Tensor], key: str, gone: Tensor, last: Tensor, pad: int, side: str) -> dict[str, Tensor]:
     """``batch`` without token ``gone[i]`` of text i, in new memory.
 
         a b c d - -   without c is   a b d - - -,   and with padding on the left   - - a b c d   is   - - - a b d
@@ -170,7 +169,7 @@ def closed_up(batch: Batch, key: str, gone: Tensor, last: Tensor, pad: int, side
     }
 
 
-def without_free_column(batch: Batch, key: str, side: str) -> Batch:
+def without_free_column(batch: dict[str, Tensor], key: str, side: str) -> dict[str, Tensor]:
     """``batch`` without the column that deleting left free in every row."""
     shape, kept = batch[key].shape, slice(1, None) if side == "left" else slice(None, -1)
     return {name: tensor[:, kept].contiguous() if tensor.shape == shape else tensor for name, tensor in batch.items()}

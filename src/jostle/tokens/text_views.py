@@ -16,7 +16,7 @@ from jostle.base.errors import UsageError
 from jostle.base.registry import unknown_name
 from jostle.base.specs import written_list
 from jostle.tokens.padding import checked_ids
-from jostle.tokens.view import VIEWS, TokenView, must_fit
+from jostle.tokens.views import VIEWS, TokenView, must_fit
 
 SPECIAL_KEY = "special_tokens_mask"
 

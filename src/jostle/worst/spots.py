@@ -13,11 +13,10 @@ from torch.linalg import vector_norm
 from jostle.base.model import eval_mode
 from jostle.base.randomness import Stream
 from jostle.perturbations import normals
-from jostle.sampling.batches import Batching
 from jostle.sampling.evaluation import References
-from jostle.sampling.plans import Integers
+from jostle.sampling.plans import Batching, Integers
 from jostle.tokens import Batch, Edit, TokenFunction
-from jostle.tokens.view import places
+from jostle.tokens.views import places
 from jostle.training.randomness import random_numbers
 from jostle.worst.objective import Objective
 

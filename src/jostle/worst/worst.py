@@ -16,15 +16,14 @@ from numpy.typing import NDArray
 from jostle.base import checks
 from jostle.base import progress as progress_bar
 from jostle.base.errors import FailureError, UsageError
-from jostle.base.provenance import provenance
+from jostle.base.estimate import provenance
 from jostle.base.randomness import Stream
 from jostle.estimates import JostleWarning
 from jostle.estimates.request import Request
 from jostle.perturbations import Sphere
 from jostle.responses import Response
 from jostle.sampling import Grid
-from jostle.sampling.batches import TOKENS_ON_CPU, Batching
-from jostle.sampling.plans import Integers
+from jostle.sampling.plans import TOKENS_ON_CPU, Batching, Integers
 from jostle.sampling.text_checks import check_text
 from jostle.tokens import Embeddings, Inputs, TextView, TokenView
 from jostle.worst.objective import Objective

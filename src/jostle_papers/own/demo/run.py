@@ -12,8 +12,8 @@ from torch import Tensor, nn
 
 from jostle import data, models
 from jostle.base.errors import UsageError
+from jostle.base.estimate import provenance
 from jostle.base.progress import State, reporter
-from jostle.base.provenance import provenance
 from jostle.base.store import Record, Store
 from jostle.data import Dataset
 from jostle.estimates import Comparison, compare, measure
