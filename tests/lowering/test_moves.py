@@ -6,7 +6,7 @@ from scipy import stats
 import jostle
 from jostle.base.errors import UsageError
 from jostle.lowering import UnalignedSquares
-from jostle.lowering.moves import TokenMover, as_batch
+from jostle.lowering.moves import TokenMover, read_batch
 from jostle.tokens import Inputs
 from jostle.tokens.inputs import ONLY
 
@@ -213,7 +213,7 @@ def test_random_numbers_come_from_torch():
 )
 def test_what_cannot_be_jostled_is_one_clear_line(view, perturbation, batch, mask, message):
     with pytest.raises(UsageError, match=message) as caught:
-        TokenMover(view, perturbation).move(as_batch(batch), mask)
+        TokenMover(view, perturbation).move(read_batch(batch), mask)
     assert "\n" not in str(caught.value)
 
 

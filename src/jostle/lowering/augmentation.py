@@ -10,7 +10,7 @@ from torch import Tensor
 from jostle.base import checks
 from jostle.base.errors import UsageError
 from jostle.base.specs import written
-from jostle.lowering.moves import TokenMover, as_batch, named_tensors
+from jostle.lowering.moves import TokenMover, named_tensors, read_batch
 from jostle.perturbations import GaussianNoise
 from jostle.tokens import Batch, Embeddings, TextView, TokenView
 from jostle.tokens.inputs import ONLY
@@ -77,7 +77,7 @@ class NoiseAugmentation:
             )
         if self.std == 0 or self.share == 0:
             return contextlib.nullcontext()
-        batch = as_batch(inputs)
+        batch = read_batch(inputs)
         coins = self._coins(next(iter(batch.values())), generator)
         return self._mover.move_for(model, batch, None, generator, coins)[1]
 
@@ -114,7 +114,7 @@ class NoiseAugmentation:
             self._check_labels(labels, named_tensors(inputs))
         if self.std == 0 or self.share == 0:
             return inputs if labels is None else (inputs, labels)
-        batch = as_batch(inputs)
+        batch = read_batch(inputs)
         if labels is None or self.mode == "replace":
             noisy = _as_given(self._replace_inputs(batch, generator))
             return noisy if labels is None else (noisy, labels)

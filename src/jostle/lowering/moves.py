@@ -87,7 +87,7 @@ class TokenMover:
         """``batch`` with one token of each input moved, in new memory. All other numbers are unchanged.
 
         Arguments:
-            batch: named tensors of ``as_batch``.
+            batch: named tensors of ``read_batch``.
             mask: (batch, tokens), true for tokens that may be moved; by default the batch's own mask, or all tokens.
             generator: torch's, on the device of the batch; by default its global one.
         """
@@ -129,7 +129,7 @@ class TokenMover:
         return self.perturbation.apply(tokens.cpu(), numbers).to(device)
 
 
-def as_batch(inputs: Tensor | Mapping[str, Tensor]) -> Batch:
+def read_batch(inputs: Tensor | Mapping[str, Tensor]) -> Batch:
     """Inputs as named tensors of one length, at least 1; raises for anything else."""
     batch = named_tensors(inputs)
     lengths = {len(tensor) if tensor.dim() else 0 for tensor in batch.values()}

@@ -11,7 +11,7 @@ from jostle.base import checks
 from jostle.base.errors import UsageError
 from jostle.base.specs import written
 from jostle.lowering.answer import ask, read_logits
-from jostle.lowering.moves import TokenMover, as_batch, named_tensors
+from jostle.lowering.moves import TokenMover, named_tensors, read_batch
 from jostle.perturbations import GaussianNoise, Perturbation
 from jostle.tokens import TokenView
 from jostle.tokens.views import must_fit
@@ -131,7 +131,7 @@ class SensitivityPenalty:
         """The mean squared change of the logits, without the strength. Arguments as in the call."""
         if self._mover.moves_nothing:
             return _zero(inputs)
-        batch = as_batch(inputs)
+        batch = read_batch(inputs)
         size = len(next(iter(batch.values())))
         # Before the clean pass, so that the noise is the same whether or not clean is given.
         jostled, inside = self._mover.move_for(model, batch, mask, generator)

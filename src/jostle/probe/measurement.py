@@ -13,7 +13,7 @@ from jostle.base.errors import UsageError
 from jostle.estimates import Interrupted, Measurement
 from jostle.estimates.measure import run_request
 from jostle.estimates.request import Request
-from jostle.probe.model import checksum
+from jostle.probe.model import tensor_checksum
 from jostle.sampling import DefaultPlan, Plan
 from jostle.tokens import Batch, Inputs, TextView, TokenFunction
 from jostle.tokens.inputs import ONLY, as_dataset, as_tensors, collate_items
@@ -194,5 +194,5 @@ def _checksum(tensors: Batch) -> int:
     for key in sorted(tensors):
         tensor = tensors[key]
         found = zlib.crc32(f"{key} {tensor.dtype} {tuple(tensor.shape)}".encode(), found)
-        found = checksum(tensor, found)
+        found = tensor_checksum(tensor, found)
     return found

@@ -74,11 +74,11 @@ def fingerprint(model: Callable[..., Any]) -> int | None:
     parameters = list(model.parameters()) if isinstance(model, nn.Module) else []
     found = 0
     for parameter in parameters:
-        found = checksum(parameter.detach().flatten()[:_ENTRIES].cpu(), found)
+        found = tensor_checksum(parameter.detach().flatten()[:_ENTRIES].cpu(), found)
     return found if parameters else None
 
 
-def checksum(tensor: Tensor, found: int = 0) -> int:
+def tensor_checksum(tensor: Tensor, found: int = 0) -> int:
     """The crc32 of the bits of a tensor on the CPU, continued from ``found``."""
     return zlib.crc32(tensor.contiguous().reshape(-1).view(torch.uint8).numpy().data, found)
 

@@ -77,10 +77,10 @@ def try_changes(spots: Spots, best: BestChanges, rows: Integers, deltas: Tensor)
 def uphill_gradient(
     spots: Spots, best: BestChanges, rows: Integers, deltas: Tensor, ways: Tensor | None = None
 ) -> tuple[Tensor, Floats]:
-    """The gradient (changes, dim) of the height at ``deltas``, and the heights (changes,) that findings count by.
+    """The gradient (changes, dim) of the height at ``deltas``, and the heights (changes,) that changes are compared by.
 
     Arguments:
-        spots, best: what is moved, and where findings go.
+        spots, best: what is moved, and where the best changes are kept.
         rows: (changes,) the spot of each change.
         deltas: (changes, dim).
         ways: (changes,) which way each margin goes.
@@ -166,7 +166,7 @@ class Ascent:
         lost, flat: how many climbers ended at a gradient that is not finite, or zero.
 
     Arguments:
-        spots, best: what is moved, and where findings go.
+        spots, best: what is moved, and where the best changes are kept.
         ball_radii: (spots,) the radius of each ball, in the units of the tokens.
         steps: how many.
         groups: (spots,) all climbers of the spots of one group end together at a flip.

@@ -72,7 +72,7 @@ class Objective(Response):
         Arguments:
             reference: of the clean outputs.
             outputs: of the changed inputs.
-            ways: (batch,), which way each margin goes. Without them the height is the one that findings are compared
+            ways: (batch,), which way each margin goes. Without them the height is the one that changes are compared
                 by: minus the margin for flips, and the response for everything else.
         """
         if not self.has_margin or (self.is_margin and ways is None):

@@ -24,15 +24,15 @@ _WAYS_OF_MARGINS = (AIMS[0], UP, *AIMS[1:], DOWN)
 
 
 @dataclass
-class Findings:
-    """What a search found, by radius and spot; NaN where no response was finite.
+class BlockResult:
+    """What the search of one block of inputs found, by radius and spot; NaN where no response was finite.
 
     Arguments:
         values, heights: (radii, spots) the largest response, and how high it got.
         deltas: (radii, spots, dim) the change that gives it.
         predictions: (radii, spots) for flips, the prediction after the change.
         mean: (radii, spots) the mean response of the random draws.
-        max_of: (draw counts, radii, spots) the expected largest response of so many draws.
+        max_of: (draw counts, radii, spots) the expected largest response of 1, 2, 4, ... draws.
         lost, flat: how many ascents ended at a gradient that is not finite, or zero.
         failed: how many random draws have no finite response.
         ascents: how many ascents were made.
@@ -57,7 +57,7 @@ def search(
     tell: Callable[[float], None],
     *,
     has_gradient: bool,
-) -> Findings:
+) -> BlockResult:
     """Search the balls around ``spots``, from the smallest to the largest; each begins where the last one ended.
 
     Arguments:
@@ -69,7 +69,7 @@ def search(
     """
     counts, shape = draw_counts(settings.draws), (len(settings.radii), len(spots))
     best = BestChanges(spots)
-    found = Findings(
+    found = BlockResult(
         values=np.zeros(shape),
         heights=np.zeros(shape),
         deltas=torch.zeros(*shape, spots.clean.shape[1], dtype=spots.clean.dtype),
@@ -150,7 +150,7 @@ def _ascend(
     ball_radii: Tensor,
     chosen: list[Start],
     settings: WorstSettings,
-    found: Findings,
+    found: BlockResult,
 ) -> None:
     """Ascend from every start of every spot, or of the most promising spots of each input."""
     groups, kept = np.arange(len(spots)), np.arange(len(rows))

@@ -28,7 +28,7 @@ from jostle.sampling.text_checks import check_text
 from jostle.tokens import Embeddings, Inputs, TextView, TokenView
 from jostle.worst.objective import Objective
 from jostle.worst.result import WorstCase, WorstSettings
-from jostle.worst.search import Findings, draw_counts, gradient_problem, search
+from jostle.worst.search import BlockResult, draw_counts, gradient_problem, search
 from jostle.worst.spots import Floats, GradientFunction, Spots
 from jostle.worst.starts import Directions, directions_of_model
 
@@ -208,7 +208,7 @@ def _search_blocks(
     directions: Directions | None,
     report: progress_bar.Reporter,
 ) -> "WorstCaseBuilder":
-    """Search block by block of inputs, and collect the findings."""
+    """Search block by block of inputs, and collect what is found."""
     held = function.inputs
     function.check_steady()
     directions = directions_of_model(function) if directions is None else directions
@@ -284,7 +284,7 @@ def _positions(positions: Any) -> str:
 
 
 class WorstCaseBuilder:
-    """Collects findings into the arrays of a result, by radius, input and position; NaN where nothing was searched.
+    """Collects the results of blocks in arrays by radius, input and position; NaN where nothing was searched.
 
     Attributes:
         problem: why there are no gradients; None if there are.
@@ -312,8 +312,8 @@ class WorstCaseBuilder:
         """Whether some response is finite."""
         return bool(np.isfinite(self.values).any())
 
-    def add(self, spots: Spots, found: Findings) -> None:
-        """Put the findings of these spots where they belong."""
+    def add(self, spots: Spots, found: BlockResult) -> None:
+        """Put what was found for these spots where it belongs."""
         at = (slice(None), spots.inputs, self.inputs.profile_positions(spots.inputs, spots.tokens))
         self.values[at], self.mean[at], self.changes[at] = found.values, found.mean, found.deltas.numpy()
         self.max_of[(slice(None), *at)] = found.max_of
@@ -328,7 +328,7 @@ class WorstCaseBuilder:
         self._tokens += len(spots)
 
     def result(self, function: GradientFunction, seconds: float, known: Iterable[str] = ()) -> WorstCase:
-        """The result, after all findings were added; ``known`` are further warnings."""
+        """The result, after all blocks were added; ``known`` are further warnings."""
         is_flip = self.settings.is_flip
         return WorstCase(
             name=function.name,
