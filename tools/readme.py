@@ -29,13 +29,18 @@ def main() -> None:
     kept = [{"key": key, "record": store[key]} for key in store if key != "example"]
     RECORDS.parent.mkdir(parents=True, exist_ok=True)
     write_text(RECORDS, "".join(json.dumps(entry) + "\n" for entry in kept))
-    figure = curves(noise_series(store), x_label="std of the noise", y_label="sensitivity", log_x=True, log_y=True)
-    FIGURE.parent.mkdir(parents=True, exist_ok=True)
-    save(figure, FIGURE)
+    draw(store)
     text = README.read_text(encoding="utf-8")
     if not MARKED.search(text):
         raise SystemExit("README.md has lost its markers")
     write_text(README, MARKED.sub(lambda found: found[1] + block(store) + found[2], text))
+
+
+def draw(store: Store) -> None:
+    """Draw the figure from the records."""
+    figure = curves(noise_series(store), x_label="std of the noise", y_label="sensitivity", log_x=True, log_y=True)
+    FIGURE.parent.mkdir(parents=True, exist_ok=True)
+    save(figure, FIGURE)
 
 
 def block(store: Store) -> str:

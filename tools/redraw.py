@@ -1,21 +1,26 @@
-"""Judge and draw every study under docs/results/studies again, from its records alone.
+"""Judge and draw every study under docs/results/studies again, and draw the figure of the demo, from records alone.
 
 No cell is run: a study whose records are incomplete is an error. After a change that should change no verdict and no
-figure, ``make redraw`` leaves the folder byte for byte as it was.
+figure, ``make redraw`` leaves docs byte for byte as it was.
 """
 
 import json
 import sys
 from pathlib import Path
 
+from readme import RECORDS, draw
+
 from jostle import run
+from jostle.base.store import Store
 from jostle.studies.folder import SUMMARY
 
 STUDIES = Path(__file__).resolve().parent.parent / "docs" / "results" / "studies"
 
 
 def main(wanted: list[str]) -> None:
-    """Redraw the studies whose names begin with one of the given words, or all of them."""
+    """Redraw the studies whose names begin with one of the given words, or all of them and the demo."""
+    if not wanted:
+        draw(Store(RECORDS))
     for path in sorted(STUDIES.rglob(SUMMARY)):
         summary = json.loads(path.read_text(encoding="utf-8"))
         if wanted and not summary["name"].startswith(tuple(wanted)):

@@ -10,7 +10,7 @@ from matplotlib.ticker import MaxNLocator
 
 from jostle.base.errors import UsageError
 from jostle.base.estimate import TARGETS
-from jostle.figures.style import GRID, INK, MUTED, STRONG, WIDTH, PlainNumbers, label, styled, wrapped
+from jostle.figures.style import GRID, INK, MUTED, STRONG, WIDTH, PlainNumbers, label, styled, wrap
 
 if TYPE_CHECKING:
     from jostle.estimates import Difference
@@ -51,7 +51,7 @@ def excludes_zero(pair: "Difference") -> bool:
 
 def _name(pair: "Difference") -> str:
     line = f"{pair.first} \N{MINUS SIGN} {pair.second}"
-    return line if len(line) <= 28 else f"{wrapped(pair.first, 28)}\n\N{MINUS SIGN} {wrapped(pair.second, 26)}"
+    return line if len(line) <= 28 else f"{wrap(pair.first, 28)}\n\N{MINUS SIGN} {wrap(pair.second, 26)}"
 
 
 def _digits(pairs: "Sequence[Difference]") -> int:

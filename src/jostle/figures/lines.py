@@ -10,10 +10,24 @@ from matplotlib.figure import Figure
 from jostle.base.errors import UsageError
 from jostle.base.estimate import TARGETS
 from jostle.figures.series import Series
-from jostle.figures.style import WIDTH, Floats, Look, end_labels, label, looks, quantity, set_linear, set_log, styled
+from jostle.figures.style import (
+    WIDTH,
+    Look,
+    end_labels,
+    finite,
+    label,
+    looks,
+    marker_size,
+    quantity,
+    set_linear,
+    set_log,
+    styled,
+)
 
 if TYPE_CHECKING:
     from jostle.estimates import Sweep
+
+_WIDE = 10.0  # the ratio of strengths above which the horizontal axis is logarithmic
 
 
 def curves(
@@ -27,11 +41,11 @@ def curves(
 ) -> Figure:
     """Each series as a line with markers over its band, its name at its end.
 
-    A logarithmic axis on which a value is 0 (no flip seen) gets a shaded strip below the smallest positive point,
-    linear and ending at a tick 0, so that nothing is lost and nothing is drawn where it is not.
+    A logarithmic axis on which a value is 0 (no flip seen) has a shaded strip below the smallest positive point. The
+    strip is linear and ends at a tick 0, so that every value has its right place.
 
     Arguments:
-        series: drawn in this order; colours, line styles and markers go by first appearance of a name.
+        series: drawn in this order; the name decides colour, line and marker, see ``style.looks``.
         x_label, y_label: with units.
     """
     if not series:
@@ -42,7 +56,8 @@ def curves(
         by_name = looks(one.name for one in series)
         for one in series:
             draw_series(axes, one, by_name[one.name])
-        x, y, ends = (_joined(series, keys) for keys in (("x",), ("y",), ("low", "high")))
+        x, y = finite(one.x for one in series), finite(one.y for one in series)
+        ends = finite(end for one in series for end in (one.low, one.high))
         (set_log if log_x else set_linear)(axes, "x", x, x)
         (set_log if log_y else set_linear)(axes, "y", y, np.concatenate([y, ends]))
         label(axes, x_label, y_label, title)
@@ -52,7 +67,7 @@ def curves(
 
 
 def draw_series(axes: Axes, series: Series, look: Look) -> None:
-    """One line, its markers (about ten however many points there are), and its band or, for one point, its whisker."""
+    """One line with about ten markers, however many points it has, over its band; a whisker for a single point."""
     x, y = np.asarray(series.x), np.asarray(series.y)
     if series.low is not None and series.high is not None:
         if len(x) == 1:
@@ -63,18 +78,14 @@ def draw_series(axes: Axes, series: Series, look: Look) -> None:
             )
             band.set_label(f"band of {series.name}")
     axes.plot(
-        x, y, color=look.color, linestyle=look.line, linewidth=1.7, marker=look.marker, markersize=4.5,
+        x, y, color=look.color, linestyle=look.line, linewidth=1.7, marker=look.marker,
+        markersize=marker_size(look, 4.8),
         markeredgecolor="white", markeredgewidth=0.6, markevery=max(1, len(x) // 10), label=series.name,
     )  # fmt: skip
 
 
-def _joined(series: Sequence[Series], keys: Sequence[str]) -> Floats:
-    parts = [getattr(one, key) for one in series for key in keys if getattr(one, key) is not None]
-    joined: Floats = np.concatenate([np.empty(0), *parts])
-    return joined[np.isfinite(joined)]
-
-
 def _ends(series: Sequence[Series]) -> dict[str, tuple[float, float]]:
+    """The last point of each line, by name; NaN for a line without points."""
     ends: dict[str, tuple[float, float]] = {}
     for one in series:
         x, y = np.asarray(one.x), np.asarray(one.y)
@@ -84,11 +95,8 @@ def _ends(series: Sequence[Series]) -> dict[str, tuple[float, float]]:
     return ends
 
 
-_WIDE = 10.0  # from this ratio of strengths on, the horizontal axis is logarithmic
-
-
 def sweep_figure(sweep: "Sweep") -> Figure:
-    """Each model as a line with the band of its intervals, each interval at the sweep's level on its own."""
+    """Sensitivity against the strength of the noise: a line for each model, with the band of its intervals."""
     series = []
     for name in sweep.names:
         measured = list(sweep[name].values())

@@ -13,7 +13,7 @@ from matplotlib.ticker import MaxNLocator
 from numpy.typing import ArrayLike
 
 from jostle.base.errors import UsageError
-from jostle.figures.style import INK, MUTED, OVERLAY, WIDTH, Floats, PlainNumbers, styled, wrapped
+from jostle.figures.style import INK, MUTED, OVERLAY, WIDTH, Floats, PlainNumbers, styled, wrap
 
 _COLUMNS = 5
 _GAP = 0.1  # inches between panels
@@ -52,7 +52,7 @@ def _panels(pixels: Floats, names: list[str]) -> tuple[Figure, list[Axes]]:
     columns = ceil(count / rows)
     ratio = pixels.shape[0] / pixels.shape[1]
     width = min((WIDTH - _GAP * (columns + 1)) / columns, 2.3, 6.0 / ratio)
-    titles = [wrapped(name, max(8, int(width / 0.085))) for name in names]
+    titles = [wrap(name, max(8, int(width / 0.085))) for name in names]
     head = 0.17 * max(title.count("\n") + 2 for title in titles) + 0.1
     row_height = head + width * ratio + _GAP
     total = (max(columns * (width + _GAP) + _GAP, 3.2), rows * row_height + SCALE_HEIGHT)

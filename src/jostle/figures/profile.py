@@ -13,7 +13,7 @@ from jostle.figures.lines import curves
 from jostle.figures.maps import SCALE_HEIGHT, color_scale, largest
 from jostle.figures.output import svg
 from jostle.figures.series import Series
-from jostle.figures.style import HEAT, INK, MUTED, Floats, quantity, styled, wrapped
+from jostle.figures.style import HEAT, INK, MUTED, Floats, quantity, styled, wrap
 
 if TYPE_CHECKING:
     from jostle.estimates import Measurement
@@ -89,14 +89,14 @@ def _grid(name: str, values: Floats, label: str) -> Figure:
     rows, columns = values.shape
     cell = float(np.clip(5.0 / max(rows, columns), 0.08, 0.55))
     with styled():
-        head = 0.2 * (wrapped(name, 40).count("\n") + 1) + 0.12
+        head = 0.2 * (wrap(name, 40).count("\n") + 1) + 0.12
         width, height = max(0.7 + cell * columns, 3.6), head + cell * rows + 0.5 + SCALE_HEIGHT
         figure = Figure(figsize=(width, height))
         bottom = 1 - (head + cell * rows) / height
         axes = figure.add_axes((0.6 / width, bottom, cell * columns / width, cell * rows / height))
         scale = Normalize(0.0, largest([values]))
         mapped = axes.imshow(values, cmap=HEAT, norm=scale, interpolation="none")
-        axes.set_title(wrapped(name, 40), loc="left", weight="bold", pad=8)
+        axes.set_title(wrap(name, 40), loc="left", weight="bold", pad=8)
         axes.grid(visible=False)
         axes.spines[:].set_visible(False)
         axes.tick_params(length=0, labelsize=8.5)

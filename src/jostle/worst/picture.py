@@ -11,7 +11,7 @@ from matplotlib.patches import Rectangle
 from jostle.base import specs
 from jostle.base.errors import UsageError
 from jostle.figures import Series, curves
-from jostle.figures.style import INK, MUTED, OVERLAY, STRONG, WIDTH, Floats, styled, wrapped
+from jostle.figures.style import INK, MUTED, OVERLAY, STRONG, WIDTH, Floats, styled, wrap
 from jostle.tokens import VIEWS, Inputs, TextView, TokenView
 
 if TYPE_CHECKING:
@@ -215,4 +215,4 @@ def _sentence(result: "WorstCase", shown: Shown, labels: list[str]) -> Figure:
 
 def _write_caption(figure: Figure, text: str) -> None:
     width, height = figure.get_size_inches()
-    figure.text(_GAP / width, 0.12 / height, wrapped(text, int(width / 0.078)), color=MUTED, fontsize=8.5, va="bottom")
+    figure.text(_GAP / width, 0.12 / height, wrap(text, int(width / 0.078)), color=MUTED, fontsize=8.5, va="bottom")

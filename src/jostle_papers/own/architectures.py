@@ -151,7 +151,7 @@ def _by_network(records: Records[Training]) -> Drawing:
     }
     return Drawing(
         "by-network",
-        dots(rows, x_label="sensitivity"),
+        dots(rows, x_label="sensitivity", log_x=True),
         f"Sensitivity of the trained networks to noise of variance {records.settings.std**2:g} in one patch of 4 x 4 "
         "pixels; the mean and the range over seeds.",
         "One point with a range for each network.",

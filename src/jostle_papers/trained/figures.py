@@ -57,7 +57,7 @@ def by_corruption(records: Records[Training], severity: int) -> Drawing:
         rows[name.replace("_", " ")] = row(partial(mean_accuracy, corruptions=[name], severities=[severity]))
     return Drawing(
         f"by-corruption-{severity}",
-        dots(rows, x_label="accuracy on unseen images", on_one_line=True),
+        dots(rows, x_label="accuracy on unseen images", is_dense=True),
         f"Accuracy of the trained networks on unseen images under each corruption at severity {severity}; the mean and "
         "the range over seeds.",
         "Accuracy of each network under each corruption.",
