@@ -41,7 +41,7 @@ def test_seed_and_balanced_reach_a_dataset_of_a_package():
 
 @pytest.mark.parametrize("name", ["mnist-5000", "mnist"])
 def test_bad_seed_is_said_before_files_are_looked_for(name):
-    with pytest.raises(UsageError, match="seed must be a whole number of at least 0, got -1"):
+    with pytest.raises(UsageError, match="seed=-1 must be a whole number, at least 0"):
         data.load(name, seed=-1)
 
 
@@ -58,7 +58,7 @@ def test_unknown_split(split):
 
 @pytest.mark.parametrize("limit", [0, -3, 2.5, True, "10"])
 def test_bad_limit(limit):
-    with pytest.raises(UsageError, match=f"limit must be a whole number of at least 1, got {limit!r}"):
+    with pytest.raises(UsageError, match=f"limit={limit!r} must be a whole number, at least 1"):
         data.load("mnist-5000", limit=limit)
 
 

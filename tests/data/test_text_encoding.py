@@ -11,7 +11,7 @@ from jostle.base.errors import UsageError
 from jostle.data import Dataset, TextDataset, encode, encode_mapping, load_tokenizer, train_tokenizer
 from jostle.data.text_encoding import longest_first
 from tests.data.test_text_tokenizer import WORDS, bert, gpt, roberta, saved
-from tests.data.test_text_vocabulary import TEXTS
+from tests.data.test_train_tokenizer import TEXTS
 
 
 @pytest.fixture(scope="module")
@@ -181,7 +181,7 @@ def test_wrong_use_is_one_line(tokenizer, tmp_path):
     for width, least in ((1, 3), (2, 6)):
         assert encode(made_up(width), tokenizer, least).inputs.shape == (60, least)
         for wrong in (least - 1, 0, -5, 12.0, True, "20"):
-            with pytest.raises(UsageError, match=f"max_length={wrong!r} must be a whole number of at least {least}"):
+            with pytest.raises(UsageError, match=f"max_length={wrong!r} must be a whole number, at least {least}"):
                 encode(made_up(width), tokenizer, wrong)
     with pytest.raises(UsageError, match="unknown side 'centre'"):
         encode_mapping(made_up(1), tokenizer, side="centre")

@@ -6,11 +6,11 @@ import pytest
 
 from jostle.base.errors import UsageError
 from jostle.data.text_csv import load_csv, load_options
-from jostle.data.text_tables import numbered
+from jostle.data.text_tables import number_labels
 
 
 def label(written, names=()):
-    return numbered(written, Path("a.csv"), "stars", names)
+    return number_labels(written, Path("a.csv"), "stars", names)
 
 
 def test_names_of_the_model_decide_whatever_their_case():

@@ -90,8 +90,8 @@ def test_unknown_names_have_near_matches_of_both_kinds():
 def test_wrong_use_is_said_before_files_are_looked_for(name):
     for options, message in (
         ({"split": "dev"}, "unknown split 'dev'"),
-        ({"limit": 0}, "limit must be a whole number of at least 1, got 0"),
-        ({"seed": -1}, "seed must be a whole number of at least 0, got -1"),
+        ({"limit": 0}, "limit=0 must be a whole number, at least 1"),
+        ({"seed": -1}, "seed=-1 must be a whole number, at least 0"),
     ):
         with pytest.raises(UsageError, match=message):
             data.load(name, **options)

@@ -4,7 +4,7 @@ import gzip
 import pytest
 
 from jostle.base.errors import UsageError
-from jostle.data.text_tables import cells, decoded, read_bytes, read_pairs
+from jostle.data.text_tables import decode, read_bytes, read_pairs, split_rows
 
 
 def written(path, raw):
@@ -60,8 +60,8 @@ def test_packed_files(tmp_path):
 
 def test_a_file_in_another_encoding_names_the_line(tmp_path):
     with pytest.raises(UsageError, match=r"a.csv line 2 is not UTF-8 \(byte 0xe9\); save the file as UTF-8"):
-        decoded("label\ncafé\n".encode("latin-1"), tmp_path / "a.csv")
-    assert decoded("\ufeffcafé".encode(), tmp_path / "a.csv") == "café"
+        decode("label\ncafé\n".encode("latin-1"), tmp_path / "a.csv")
+    assert decode("\ufeffcafé".encode(), tmp_path / "a.csv") == "café"
 
 
 def test_quoted_fields_hold_separators_line_ends_and_quotes(tmp_path):
@@ -69,11 +69,11 @@ def test_quoted_fields_hold_separators_line_ends_and_quotes(tmp_path):
     with (tmp_path / "a.csv").open("w", encoding="utf-8", newline="") as file:
         csv.writer(file).writerows(rows)
     text = (tmp_path / "a.csv").read_bytes().decode()
-    assert list(cells(text, ",", True, tmp_path)) == rows
+    assert list(split_rows(text, ",", True, tmp_path)) == rows
 
 
 def test_literal_quotes_and_blank_lines(tmp_path):
-    assert list(cells('a\t"b\n\n"c" d\te\r\n', "\t", False, tmp_path)) == [["a", '"b'], ['"c" d', "e"]]
+    assert list(split_rows('a\t"b\n\n"c" d\te\r\n', "\t", False, tmp_path)) == [["a", '"b'], ['"c" d', "e"]]
 
 
 @pytest.mark.parametrize(
@@ -82,16 +82,16 @@ def test_literal_quotes_and_blank_lines(tmp_path):
 )
 def test_a_quote_that_is_not_closed_names_the_row(tmp_path, text, where):
     with pytest.raises(UsageError, match=f"a.csv {where} cannot be read .*is a quotation mark not closed") as caught:
-        list(cells(text, ",", True, tmp_path / "a.csv"))
+        list(split_rows(text, ",", True, tmp_path / "a.csv"))
     assert "\n" not in str(caught.value)
 
 
 def test_long_fields_are_read_and_the_limit_of_the_process_is_put_back(tmp_path):
     before = csv.field_size_limit()
     text = "word " * 100_000
-    assert list(cells(f"a,b\n{text},1\n", ",", True, tmp_path))[1] == [text, "1"]
+    assert list(split_rows(f"a,b\n{text},1\n", ",", True, tmp_path))[1] == [text, "1"]
     with pytest.raises(UsageError):
-        list(cells('"a', ",", True, tmp_path))
-    unfinished = cells("a,b\n1,2\n", ",", True, tmp_path)
+        list(split_rows('"a', ",", True, tmp_path))
+    unfinished = split_rows("a,b\n1,2\n", ",", True, tmp_path)
     next(unfinished)
     assert csv.field_size_limit() == before

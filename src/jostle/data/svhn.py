@@ -10,7 +10,7 @@ import numpy as np
 
 from jostle.base.errors import UsageError
 from jostle.data import register
-from jostle.data.images import Images, check_labels
+from jostle.data.images import Images, check_file_labels
 from jostle.data.official import FileDataset, FoundFiles, OfficialFile
 
 _ADDRESS = "http://ufldl.stanford.edu/housenumbers/"
@@ -33,7 +33,7 @@ class Svhn(FileDataset):
     )
 
     def names_of(self, split: str) -> tuple[str, ...]:
-        """The split's one file."""
+        """The one file of the split."""
         return (_NAMES[split],)
 
     def read(self, split: str, found: FoundFiles) -> Images:
@@ -43,7 +43,7 @@ class Svhn(FileDataset):
 
 def read_matlab(path: Path) -> Images:
     """The images of a MATLAB file in SVHN's format, # (examples, 3, 32, 32)."""
-    arrays = _arrays(path)
+    arrays = _read_arrays(path)
     pixels, labels = arrays["X"], arrays["y"].ravel()
     if pixels.ndim != 4 or pixels.shape[:3] != (32, 32, 3) or pixels.dtype != np.uint8:
         raise UsageError(
@@ -54,11 +54,11 @@ def read_matlab(path: Path) -> Images:
     if labels.dtype.kind not in "ui" or (len(labels) and not 0 <= labels.min() <= labels.max() <= 10):
         raise UsageError(f"{path} has labels y that are not whole numbers from 1 to 10")
     digits = (labels % 10).astype(np.uint8)
-    check_labels(digits, 10, path)
+    check_file_labels(digits, 10, path)
     return Images(pixels.transpose(3, 2, 0, 1), digits, classes=10)
 
 
-def _arrays(path: Path) -> dict[str, Any]:
+def _read_arrays(path: Path) -> dict[str, Any]:
     from scipy.io import loadmat
 
     try:

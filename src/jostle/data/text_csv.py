@@ -1,6 +1,6 @@
 """Texts of your own: a .csv or .tsv file, packed by gzip or not, with the names of its columns in the first line.
 
-Written as text, ``csv:FILE`` or ``csv:FILE:text=question1,second=question2,label=is_duplicate,test=0.2``;
+As a spec: ``csv:FILE`` or ``csv:FILE:text=question1,second=question2,label=is_duplicate,test=0.2``;
 ``jostle.data.load`` takes it where it takes the name of a dataset.
 """
 
@@ -10,11 +10,12 @@ from pathlib import Path
 
 import torch
 
+from jostle.base import checks
 from jostle.base.errors import UsageError
 from jostle.base.registry import unknown_name
 from jostle.data.dataset import SPLITS
 from jostle.data.text_dataset import TextDataset, share_split
-from jostle.data.text_tables import cells, decoded, numbered, read_bytes
+from jostle.data.text_tables import decode, number_labels, read_bytes, split_rows
 
 PREFIX = "csv:"
 SPLIT_SEED = 0
@@ -27,8 +28,8 @@ class Columns:
 
     Arguments:
         texts: for each row kept, a tuple of its texts.
-        labels: what its label column says; empty if no column was asked for.
-        left_out: how many rows were not kept.
+        labels: for each row kept, the text in its label column; empty if there is no such column.
+        left_out: number of rows that were not kept.
     """
 
     texts: tuple[tuple[str, ...], ...]
@@ -51,7 +52,7 @@ def load_csv(
     """A file of labelled texts.
 
     Labels that are whole numbers from 0 are the classes; other labels are numbered in their sorted order (-1 before 1,
-    "negative" before "positive"), and the dataset's note says which is which, unless ``names`` tell. Rows are counted
+    "negative" before "positive"), and the dataset's note lists them, unless ``names`` are given. Rows are counted
     from 1 after the line of names.
 
     Arguments:
@@ -61,21 +62,20 @@ def load_csv(
         second: the name of the column of the second text of a pair, if there is one.
         label: the name of the column of labels; None for texts without: then there is one class, 0.
         quoted: whether quotation marks wrap fields; if left out, in .csv files only.
-        skip: leave rows out that have too few columns, too many or no label, and say in the note how many; otherwise
-            the first is an error.
+        skip: leave out rows with too few or too many columns or without a label, and count them in the note; otherwise
+            the first such row is an error.
         test: the share of distinct texts that makes the test split, above 0 and below 1, the same ones each time.
-        names: the classes of the model that the labels are for, in the order of its outputs: labels that are words must
-            be among them, and numbers must be numbers of them.
+        names: of the model's classes, in the order of its outputs: labels that are words must be among them, and labels
+            that are numbers must be below their number.
     """
-    if split not in SPLITS:
-        raise unknown_name("split", str(split), SPLITS)
-    if test is not None and not 0 < test < 1:
-        raise UsageError(f"test={test} must be above 0 and below 1, for example 0.2")
+    checks.choice("split", split, SPLITS)
+    if test is not None:
+        checks.number("test", test, above=0, below=1, hint=", for example 0.2")
     path = Path(path).expanduser()
     table = read_columns(path, text=text, second=second, label=label, quoted=quoted, skip=skip)
     labels, classes, meaning = [0] * len(table.texts), 1, "no labels"
     if label is not None:
-        labels, classes, meaning = numbered(table.labels, path, label, names)
+        labels, classes, meaning = number_labels(table.labels, path, label, names)
     left_out = f"{table.left_out:,} rows left out: wrong number of columns or no label" if table.left_out else ""
     kind = "one file without splits" if test is None else f"{test:.0%} of the distinct texts held out as the test split"
     note = "; ".join(filter(None, (kind, left_out, meaning)))
@@ -121,9 +121,9 @@ def load_options(file: str, split: str, options: Mapping[str, str | None], names
         text=options.get("text") or "text",
         second=options.get("second"),
         label=options.get("label", "label"),
-        quoted=_truth(options, "quoted"),
-        skip=_truth(options, "skip") or False,
-        test=None if share is None else _number(share),
+        quoted=_read_truth(options, "quoted"),
+        skip=_read_truth(options, "skip") or False,
+        test=None if share is None else _read_number(share),
         names=names,
     )
 
@@ -142,11 +142,11 @@ def read_columns(
     if suffix not in (".csv", ".tsv", ".tab", ".txt"):
         raise UsageError(f"{path} must end in .csv (commas) or .tsv (tabs), and perhaps .gz")
     is_comma = suffix == ".csv"
-    whole = decoded(read_bytes(path), path)
-    rows = cells(whole, "," if is_comma else "\t", is_comma if quoted is None else quoted, path)
+    whole = decode(read_bytes(path), path)
+    rows = split_rows(whole, "," if is_comma else "\t", is_comma if quoted is None else quoted, path)
     header = next(rows, [])
-    places = [_place(header, name, path) for name in (text, second) if name is not None]
-    last = None if label is None else _place(header, label, path)
+    places = [_find_column(header, name, path) for name in (text, second) if name is not None]
+    last = None if label is None else _find_column(header, label, path)
     texts, labels, left_out = [], [], 0
     for number, row in enumerate(rows, start=1):
         problem = _problem(row, header, last)
@@ -165,8 +165,8 @@ def read_columns(
     return Columns(tuple(texts), tuple(labels), left_out)
 
 
-def _place(header: Sequence[str], name: str, path: Path) -> int:
-    """Where the column called ``name`` is."""
+def _find_column(header: Sequence[str], name: str, path: Path) -> int:
+    """The number of the column called ``name``, from 0."""
     if header.count(name) > 1:
         raise UsageError(f"{path} has {header.count(name)} columns called {name!r}; rename all but one")
     if name not in header:
@@ -175,7 +175,7 @@ def _place(header: Sequence[str], name: str, path: Path) -> int:
 
 
 def _problem(row: Sequence[str], header: Sequence[str], label: int | None) -> str:
-    """What is wrong with a row, as the end of a sentence that starts with its number; empty if nothing is."""
+    """The problem of a row, as the end of a sentence that starts with its number; empty if there is none."""
     if len(row) < len(header):
         return f", column {header[len(row)]!r}: missing, the row ends after {len(row)} of {len(header)} columns"
     if len(row) > len(header):
@@ -183,14 +183,14 @@ def _problem(row: Sequence[str], header: Sequence[str], label: int | None) -> st
     return "" if label is None or row[label].strip() else f", column {header[label]!r}: empty, expected a label"
 
 
-def _truth(named: Mapping[str, str | None], key: str) -> bool | None:
+def _read_truth(named: Mapping[str, str | None], key: str) -> bool | None:
     value = named.get(key)
     if value is not None and value.lower() not in ("true", "false"):
         raise UsageError(f"{key}={value} must be true or false")
     return None if value is None else value.lower() == "true"
 
 
-def _number(value: str) -> float:
+def _read_number(value: str) -> float:
     try:
         return float(value)
     except ValueError:

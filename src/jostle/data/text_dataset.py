@@ -1,8 +1,7 @@
-"""What every dataset of texts is: sentences or pairs of sentences with labels, as people wrote them.
+"""``TextDataset``: labelled texts or pairs of texts, as people wrote them; and test splits for texts without one.
 
-Here: the words. Not here: numbers that a network takes; ``jostle.data.encode`` makes them, with a tokenizer.
-
-Test splits for texts that come without one: fixed once and for all, and no text on both sides.
+``jostle.data.encode`` turns the words into the numbers that a network takes, with a tokenizer. Test splits are fixed
+once and for all, and no text is in both splits.
 """
 
 from collections.abc import Sequence
@@ -15,8 +14,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from jostle.base.errors import UsageError
-from jostle.data.dataset import check_labels, merged
-from jostle.data.selection import Rows, choose, shuffled
+from jostle.data.dataset import check_labels, merge_labels
+from jostle.data.selection import Rows, choose, random_order
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,10 +29,10 @@ class TextDataset:
     (2, 2, (('Is it late?', 'Is it early?'),))
 
     Arguments:
-        name: what records and checkpoints call it.
+        name: as records and checkpoints name it.
         texts: for each example a tuple of one text, or in all examples of two.
         labels: whole numbers from 0 to ``classes`` - 1, # (examples,) of int64.
-        classes: how many classes there are, whether or not each of them occurs.
+        classes: number of classes; not every class need occur.
         split: which part it is, e.g. ``train``.
         note: how it departs from the official split, e.g. that rows could not be read; empty if it does not.
     """
@@ -47,27 +46,27 @@ class TextDataset:
 
     def __post_init__(self) -> None:
         self._check_texts()
-        said = f"text, got {len(self.texts)} texts"
-        check_labels(self.labels, self.classes, name=self.name, examples=len(self.texts), said=said)
+        found = f"text, got {len(self.texts)} texts"
+        check_labels(self.labels, self.classes, name=self.name, examples=len(self.texts), found=found)
 
     def __len__(self) -> int:
         return len(self.texts)
 
     @property
     def width(self) -> int:
-        """How many texts an example has: 1, or 2 for pairs."""
+        """Number of texts of an example: 1, or 2 for pairs."""
         return len(self.texts[0])
 
     @property
     def inputs(self) -> NoReturn:
-        """Nothing: whoever takes texts for numbers is told what to do."""
+        """An error that says how to turn texts into numbers."""
         raise UsageError(
             f"dataset {self.name!r} holds texts, not numbers; encode them first: "
             "jostle.data.encode(dataset, tokenizer), with a tokenizer of jostle.data.train_tokenizer(dataset)"
         )
 
     def subset(self, n: int | None = None, *, seed: int | None = None, balanced: bool = False) -> "TextDataset":
-        """``n`` examples: the first, or a random choice by ``seed``, or as many of each class.
+        """``n`` examples: the first, or a random choice by ``seed``, or the same number of each class.
 
         Arguments:
             n, seed, balanced: as ``limit``, ``seed`` and ``balanced`` of ``jostle.data.load``.
@@ -93,9 +92,9 @@ class TextDataset:
 
         Arguments:
             new_labels: for each of the present classes, the class it becomes, from 0.
-            name: what records call the result.
+            name: of the result, as records name it.
         """
-        labels, classes = merged(self.labels, self.classes, new_labels, self.name)
+        labels, classes = merge_labels(self.labels, self.classes, new_labels, self.name)
         return replace(self, name=name, labels=labels, classes=classes)
 
     def _check_texts(self) -> None:
@@ -137,17 +136,17 @@ def balanced_split(labels: NDArray[np.int64], split: str, test_per_class: int, s
     Arguments:
         labels: the class of each row, # (rows,).
         split: ``train`` or ``test``.
-        test_per_class: how many rows of each class are held out.
+        test_per_class: number of rows of each class that are held out.
         seed: of the order.
     """
-    order = shuffled(len(labels), seed)
+    order = random_order(len(labels), seed)
     in_order = labels[order]
     is_test = np.zeros(len(labels), dtype=bool)
     for label in np.unique(labels):
         is_test[np.flatnonzero(in_order == label)[:test_per_class]] = True
     rows = order[is_test if split == "test" else ~is_test]
-    # Shuffled again: the first rows left over are all of the class whose test rows were found first.
-    return rows[shuffled(len(rows), seed + 1)]
+    # Shuffled again: otherwise the first rows left over are all of the class whose test rows were found first.
+    return rows[random_order(len(rows), seed + 1)]
 
 
 def share_split(texts: Sequence[tuple[str, ...]], split: str, share: float, seed: int) -> NDArray[np.intp]:
@@ -160,6 +159,6 @@ def share_split(texts: Sequence[tuple[str, ...]], split: str, share: float, seed
     [[0, 1, 2], [3, 4]]
     """
     distinct = first_of_each(texts)
-    held_out = shuffled(len(distinct), seed)[: round(share * len(distinct))]
+    held_out = random_order(len(distinct), seed)[: round(share * len(distinct))]
     test = {texts[row] for row in distinct[held_out]}
     return np.array([row for row, text in enumerate(texts) if (text in test) == (split == "test")], dtype=np.intp)

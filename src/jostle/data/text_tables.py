@@ -1,10 +1,8 @@
-"""Rows of files of texts, read by the letter: comma- or tab-separated, packed by gzip or not, UTF-8.
+"""Files of labelled texts: rows of comma- or tab-separated columns, packed by gzip or not, in UTF-8, and their labels.
 
-Two ways to treat a quotation mark: in ``quoted`` files it wraps a field that may hold separators and line ends (RFC
-4180, what spreadsheets and pandas write); elsewhere it is a character like any other, as in the tab-separated files of
-MRPC and Quora, which a reader of quoted files would garble.
-
-Labels as a file writes them, as the numbers of classes.
+A quotation mark has one of two meanings. In ``quoted`` files it wraps a field that may hold separators and line ends
+(RFC 4180, as spreadsheets and pandas write it). Elsewhere it is a character like any other, as in the tab-separated
+files of MRPC and Quora, which a reader of quoted files would garble.
 """
 
 import csv
@@ -21,10 +19,14 @@ from numpy.typing import NDArray
 
 from jostle.base.errors import UsageError
 
+_MANY_CLASSES = 100
+_LISTED = 10  # words that a message lists
+_NO_NAME = r"LABEL_[0-9]+"  # transformers' name for a class that nobody named
+
 
 @dataclass(frozen=True, eq=False)
 class LabelledRows:
-    """Texts and labels of a file, and how many rows were left out.
+    """Texts and labels of a file, and a note on rows that were left out.
 
     Arguments:
         texts: for each row kept, a tuple of its texts.
@@ -35,57 +37,6 @@ class LabelledRows:
     texts: tuple[tuple[str, ...], ...]
     labels: NDArray[np.int64]
     note: str = ""
-
-
-def read_bytes(path: Path) -> bytes:
-    """The contents of a file, unpacked if its name ends in .gz."""
-    try:
-        raw = path.read_bytes()
-        return gzip.decompress(raw) if path.suffix == ".gz" else raw
-    except FileNotFoundError:
-        raise UsageError(f"{path} does not exist; give the path of a .csv or .tsv file, packed (.gz) or not") from None
-    except EOFError:
-        raise UsageError(f"{path} is cut short: its gzip stream has no end; get it again") from None
-    except (gzip.BadGzipFile, zlib.error) as error:
-        raise UsageError(f"{path} is damaged or no gzip file ({error})") from None
-    except OSError as error:
-        raise UsageError(f"{path} cannot be read: {error.strerror or error}") from None
-
-
-def decoded(raw: bytes, path: Path) -> str:
-    """The text of a file in UTF-8, without its byte order mark."""
-    try:
-        return raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = error.object[: error.start].count(b"\n") + 1
-        found = f"byte 0x{error.object[error.start]:02x}"
-        raise UsageError(f"{path} line {line} is not UTF-8 ({found}); save the file as UTF-8") from None
-
-
-def cells(text: str, delimiter: str, quoted: bool, path: Path) -> Iterator[list[str]]:
-    """The rows of a file; blank lines are left out.
-
-    Arguments:
-        text: the whole file.
-        delimiter: what separates columns.
-        quoted: whether a quotation mark wraps a field.
-        path: where it came from, for error messages.
-    """
-    lines, rows = io.StringIO(text, newline=""), []
-    # Not the default limit of 131,072 characters, which a long document exceeds. The limit is of the whole process, so
-    # it is put back before anything else happens.
-    before = csv.field_size_limit(max(len(text), 1))
-    try:
-        # A quotation mark that is a character like any other: for csv, none that it knows.
-        for found in csv.reader(lines, delimiter=delimiter, quotechar='"' if quoted else None, strict=True):
-            rows.append(found)  # noqa: PERF402 - on an error the rows before it are counted
-    except csv.Error as error:
-        count = sum(map(bool, rows))
-        where = f"row {count}" if count else "the header"
-        raise UsageError(f"{path} {where} cannot be read ({error}); is a quotation mark not closed?") from None
-    finally:
-        csv.field_size_limit(before)
-    return (found for found in rows if found)
 
 
 def read_pairs(path: Path, columns: int, texts: tuple[int, ...], header: tuple[str, ...] = ()) -> LabelledRows:
@@ -126,26 +77,74 @@ def read_pairs(path: Path, columns: int, texts: tuple[int, ...], header: tuple[s
     return LabelledRows(pairs, labels, "; ".join(filter(None, notes)))
 
 
-_MANY_CLASSES = 100
-_LISTED = 10
-_NO_NAME = r"LABEL_[0-9]+"  # what transformers calls a class that nobody named
+def read_bytes(path: Path) -> bytes:
+    """The contents of a file, unpacked if its name ends in .gz."""
+    try:
+        raw = path.read_bytes()
+        return gzip.decompress(raw) if path.suffix == ".gz" else raw
+    except FileNotFoundError:
+        raise UsageError(f"{path} does not exist; give the path of a .csv or .tsv file, packed (.gz) or not") from None
+    except EOFError:
+        raise UsageError(f"{path} is cut short: its gzip stream has no end; get it again") from None
+    except (gzip.BadGzipFile, zlib.error) as error:
+        raise UsageError(f"{path} is damaged or no gzip file ({error})") from None
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror or error}") from None
 
 
-def numbered(written: Sequence[str], path: Path, column: str, names: Sequence[str] = ()) -> tuple[list[int], int, str]:
-    """Labels as numbers, how many classes there are, and what the numbers mean if that is not plain.
+def decode(raw: bytes, path: Path) -> str:
+    """The text of a file in UTF-8, without its byte order mark."""
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = error.object[: error.start].count(b"\n") + 1
+        found = f"byte 0x{error.object[error.start]:02x}"
+        raise UsageError(f"{path} line {line} is not UTF-8 ({found}); save the file as UTF-8") from None
 
-    Whole numbers from 0 are the classes. Other labels are the classes of those names, whatever their case, if ``names``
-    are given and are names; else they are numbered in their sorted order.
 
-    >>> numbered(["good", "bad", "good"], Path("a.csv"), "label")
+def split_rows(text: str, delimiter: str, quoted: bool, path: Path) -> Iterator[list[str]]:
+    """The rows of a file, each a list of columns; blank lines are left out.
+
+    Arguments:
+        text: the whole file.
+        delimiter: what separates columns.
+        quoted: whether a quotation mark wraps a field.
+        path: where it came from, for error messages.
+    """
+    lines, rows = io.StringIO(text, newline=""), []
+    # Not the default limit of 131,072 characters, which a long document exceeds. The limit is of the whole process, so
+    # it is put back before anything else happens.
+    before = csv.field_size_limit(max(len(text), 1))
+    try:
+        # A quotation mark that is a character like any other: for csv, none that it knows.
+        for found in csv.reader(lines, delimiter=delimiter, quotechar='"' if quoted else None, strict=True):
+            rows.append(found)  # noqa: PERF402 - on an error the rows before it are counted
+    except csv.Error as error:
+        count = sum(map(bool, rows))
+        where = f"row {count}" if count else "the header"
+        raise UsageError(f"{path} {where} cannot be read ({error}); is a quotation mark not closed?") from None
+    finally:
+        csv.field_size_limit(before)
+    return (found for found in rows if found)
+
+
+def number_labels(
+    written: Sequence[str], path: Path, column: str, names: Sequence[str] = ()
+) -> tuple[list[int], int, str]:
+    """Labels as numbers, the number of classes, and what the numbers mean if the file does not show it.
+
+    Whole numbers from 0 are the classes. Other labels are looked up in ``names``, whatever their case, if names are
+    given; else they are numbered in their sorted order.
+
+    >>> number_labels(["good", "bad", "good"], Path("a.csv"), "label")
     ([1, 0, 1], 2, 'labels: 0 = bad, 1 = good')
-    >>> numbered(["good", "bad", "good"], Path("a.csv"), "label", names=["Good", "Bad"])
+    >>> number_labels(["good", "bad", "good"], Path("a.csv"), "label", names=["Good", "Bad"])
     ([0, 1, 0], 2, '')
 
     Arguments:
-        written: what the column says, for each row.
-        path, column: where it comes from, for messages.
-        names: of the classes of the model that the labels are for, in the order of its outputs; none if unknown.
+        written: the label of each row as the file has it.
+        path, column: of the labels, for messages.
+        names: of the model's classes, in the order of its outputs; empty if unknown.
     """
     distinct = set(written)
     if all(re.fullmatch(r"[0-9]{1,9}", label) for label in distinct):
@@ -158,14 +157,14 @@ def numbered(written: Sequence[str], path: Path, column: str, names: Sequence[st
     if names and not all(re.fullmatch(_NO_NAME, name) for name in names):
         foreign = min(label for label in distinct if label.casefold() not in known)
         raise UsageError(
-            f"{path} column {column!r} holds the label {foreign!r}, the model's classes are {_listed(names)}: write "
+            f"{path} column {column!r} holds the label {foreign!r}, the model's classes are {_list(names)}: write "
             f"these, or their numbers from 0 to {len(names) - 1}"
         )
-    return _sorted(written, f"{path} column {column!r}", len(names))
+    return _number_sorted(written, f"{path} column {column!r}", len(names))
 
 
-def _sorted(written: Sequence[str], where: str, most: int) -> tuple[list[int], int, str]:
-    """Words, and numbers that are not from 0, by their order."""
+def _number_sorted(written: Sequence[str], where: str, most: int) -> tuple[list[int], int, str]:
+    """Number words, and numbers that do not begin at 0, in their sorted order."""
     distinct = set(written)
     if all(re.fullmatch(r"[+-]?[0-9]{1,9}", label) for label in distinct):
         ordered = sorted(distinct, key=lambda label: (int(label), label))
@@ -175,7 +174,7 @@ def _sorted(written: Sequence[str], where: str, most: int) -> tuple[list[int], i
         raise UsageError(f"{where} holds {len(ordered)} labels, the model has {most} classes: is it the right column?")
     number = {name: place for place, name in enumerate(ordered)}
     shown = [f"{place} = {name}" for name, place in number.items()]
-    return [number[label] for label in written], most or len(ordered), f"labels: {_listed(shown)}"
+    return [number[label] for label in written], most or len(ordered), f"labels: {_list(shown)}"
 
 
 def _check_largest(largest: int, rows: int, where: str, names: Sequence[str]) -> None:
@@ -190,5 +189,5 @@ def _check_largest(largest: int, rows: int, where: str, names: Sequence[str]) ->
         )
 
 
-def _listed(words: Sequence[str]) -> str:
+def _list(words: Sequence[str]) -> str:
     return ", ".join(words[:_LISTED]) + (", ..." if len(words) > _LISTED else "")

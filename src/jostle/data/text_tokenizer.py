@@ -1,10 +1,7 @@
-"""From a text to token ids: a tokenizer that is one JSON file, of our own training or of a Hugging Face folder.
+"""Tokenizers, from a text to token ids: loaded from a JSON file or a Hugging Face folder, or trained on texts.
 
 The file has the format ``tokenizer.json`` of the package ``tokenizers``, which does the work and is imported when a
-tokenizer is made. Here: loading, saving, and how an example is put together of texts and special tokens. Not here:
-training (``text_vocabulary.py``) and whole datasets (``text_encoding.py``).
-
-Training a tokenizer: which pieces of words become tokens. The same texts give the same file, byte for byte.
+tokenizer is made. ``text_encoding.py`` applies a tokenizer to whole datasets.
 """
 
 import hashlib
@@ -15,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from jostle.base import checks
 from jostle.base.errors import UsageError
 from jostle.base.files import read_text, write_text
-from jostle.base.registry import unknown_name
 from jostle.data.text_dataset import TextDataset
 
 if TYPE_CHECKING:
@@ -25,9 +22,16 @@ if TYPE_CHECKING:
 
 
 SIDES = ("right", "left")
+PAD, UNKNOWN, START, SEPARATOR = SPECIAL = ("<pad>", "<unk>", "<s>", "</s>")  # ids 0, 1, 2, 3
+KINDS = ("bpe", "wordpiece")
 _USUAL_PADS = ("<pad>", "[PAD]")
 _PROBE = "a"
 _AT_ONCE = 1024  # texts handed over together: the package returns much more than ids for each
+_BYTES = 256
+_LEAST = {"bpe": _BYTES + len(SPECIAL), "wordpiece": 100}
+_MOST_CHARACTERS = 1000
+_INSIDE = "##"  # before a piece that does not begin a word
+_LEAST_OFTEN = 2  # a piece that occurs once says nothing about the next text
 
 
 @dataclass(frozen=True)
@@ -35,9 +39,9 @@ class Slot:
     """A part of an encoded example: one special token, or all tokens of one of its texts.
 
     Arguments:
-        special: the id of the special token; nothing for a text.
+        special: the id of the special token; None for a text.
         which: which text, 0 or 1.
-        kind: the token type of all that stands here, as BERT numbers the two texts of a pair.
+        kind: the token type of these tokens, as BERT numbers the two texts of a pair.
     """
 
     special: int | None
@@ -48,40 +52,40 @@ class Slot:
 class TextTokenizer:
     """A tokenizer as its JSON describes it.
 
-    Names of special tokens that occur in a text are read as text, like any other word: what people write becomes no
-    separator. Only a tokenizer of whole words may still have such a name among its words.
+    Names of special tokens in a text are read as ordinary text, so that no text can contain a separator. Only a
+    tokenizer of whole words may still have such a name among its words.
 
     Arguments:
-        text: the JSON, with what pads in its entry ``padding``.
-        name: what error messages call it.
+        text: the JSON; its entry ``padding`` names the padding token.
+        name: of the tokenizer in error messages.
     """
 
     def __init__(self, text: str, name: str = "tokenizer") -> None:
         self.json, self.name = text, name
-        self._backend = _parsed(text, name)
+        self._backend = _parse(text, name)
         padding = self._backend.padding
         self.pad: int | None = padding["pad_id"] if padding else None
         self.side: str = padding["direction"] if padding else "right"
         self._backend.no_padding()
         self._backend.no_truncation()
         self._backend.encode_special_tokens = True
-        self._layouts = {width: _layout(self._backend, width, name) for width in (1, 2)}
+        self._layouts = {width: _read_layout(self._backend, width, name) for width in (1, 2)}
 
     @property
     def vocabulary(self) -> int:
-        """How many rows an embedding needs: one more than the largest id."""
+        """Number of rows that an embedding needs: one more than the largest id."""
         return max(self._backend.get_vocab(with_added_tokens=True).values()) + 1
 
     def id_of(self, token: str) -> int | None:
-        """The id of a token; nothing if there is no such token."""
+        """The id of a token; None if there is no such token."""
         return self._backend.token_to_id(token)
 
     def token_of(self, number: int) -> str | None:
-        """The token with an id; nothing if there is none."""
+        """The token with an id; None if there is none."""
         return self._backend.id_to_token(number)
 
     def layout(self, width: int) -> tuple[Slot, ...]:
-        """How an example of ``width`` texts is put together, e.g. ``<s> a </s></s> b </s>``."""
+        """The parts of an example of ``width`` texts, in order, e.g. ``<s> a </s></s> b </s>``."""
         return self._layouts[width]
 
     def ids(self, texts: Sequence[str]) -> list[list[int]]:
@@ -108,34 +112,65 @@ class TextTokenizer:
 def load_tokenizer(path: str | Path, *, pad: str | None = None, side: str | None = None) -> TextTokenizer:
     """The tokenizer in a JSON file, or in the file ``tokenizer.json`` of a Hugging Face folder.
 
-    What pads, and on which side, is taken from the arguments, else from ``tokenizer_config.json`` and
-    ``special_tokens_map.json`` beside the file, else from the file, else it is ``<pad>`` or ``[PAD]`` on the right.
+    The padding token and its side are taken from the arguments, else from ``tokenizer_config.json`` and
+    ``special_tokens_map.json`` next to the file, else from the file, else they are ``<pad>`` or ``[PAD]`` on the right.
 
     Arguments:
         path: the file or the folder.
-        pad: the token that pads, for tokenizers without one, e.g. ``<|endoftext|>`` of GPT-2.
+        pad: the padding token, for tokenizers without one, e.g. ``<|endoftext|>`` of GPT-2.
         side: ``right`` or ``left``: where padding goes.
     """
     path = Path(path).expanduser()
     file = path / "tokenizer.json" if path.is_dir() else path
-    if side is not None and side not in SIDES:
-        raise unknown_name("side", str(side), SIDES)
+    if side is not None:
+        checks.choice("side", side, SIDES)
     if not file.is_file() and path.is_dir():
         raise UsageError(f"tokenizer folder {path} holds no tokenizer.json; convert the tokenizer to its fast form")
-    backend = _parsed(read_text(file, "tokenizer"), str(file))
-    beside = _settings(file)
+    backend = _parse(read_text(file, "tokenizer"), str(file))
+    beside = _read_settings(file)
     written = backend.padding or {}
     known = [name for name in _USUAL_PADS if backend.token_to_id(name) is not None]
     token = pad or beside.get("pad_token") or written.get("pad_token") or next(iter(known), None)
     where = side or beside.get("padding_side") or written.get("direction") or "right"
-    if where not in SIDES:
-        raise unknown_name(f"padding_side of tokenizer {file}", where, SIDES)
+    checks.choice(f"padding_side of tokenizer {file}", where, SIDES)
     if token is not None:
         number = backend.token_to_id(token)
         if number is None:
             raise UsageError(f"tokenizer {file} has no token {token!r} to pad with; name one it has: pad=...")
         backend.enable_padding(direction=where, pad_id=number, pad_token=token)
     return TextTokenizer(backend.to_str(pretty=True), str(file))
+
+
+def train_tokenizer(
+    texts: TextDataset | Iterable[str | tuple[str, ...]], vocabulary: int = 8000, kind: str = "bpe"
+) -> TextTokenizer:
+    """A tokenizer trained on texts. The same texts give the same tokenizer, byte for byte.
+
+    ``bpe`` merges the most frequent pair of neighbouring pieces again and again, starting from bytes (Sennrich, Haddow
+    and Birch 2016, arXiv 1508.07909; bytes as in Radford et al. 2019): every text has tokens, none is unknown, and
+    upper case, spaces and emoji are kept. ``wordpiece`` does the same starting from characters, after lower-casing and
+    taking accents off, and reads a word greedily from the left (Schuster and Nakajima 2012; as in BERT): a character
+    that is not among the 1,000 most frequent makes its word unknown.
+
+    The special tokens are padding 0, unknown 1, start 2 and separator 3; an example is ``<s> a </s>`` or, for a pair,
+    ``<s> a </s></s> b </s>``, as in RoBERTa and paper 1 (2403.06925, section 6).
+
+    >>> tokenizer = train_tokenizer(["low lower lowest", "slow slower slowest"] * 5, vocabulary=280)
+    >>> tokenizer.vocabulary, [tokenizer.token_of(number) for number in tokenizer.ids(["low"])[0]]
+    (273, ['Ġlow'])
+
+    Arguments:
+        texts: a dataset (use its training split), or texts or tuples of texts.
+        vocabulary: most tokens, special ones included; few texts give fewer. At least 260 for ``bpe``, 100 for
+            ``wordpiece``.
+        kind: ``bpe`` or ``wordpiece``.
+    """
+    checks.choice("kind of tokenizer", kind, KINDS)
+    checks.whole("vocabulary", vocabulary, least=_LEAST[kind], hint=f" for kind={kind!r}")
+    flat = _flatten(texts)
+    backend = _train_byte_pairs(flat, vocabulary) if kind == "bpe" else _train_word_pieces(flat, vocabulary)
+    _finish(backend)
+    return TextTokenizer(backend.to_str(pretty=True), f"{kind} of {len(flat):,} texts")
 
 
 def check_texts(texts: Sequence[str], start: int = 0) -> None:
@@ -152,7 +187,7 @@ def check_texts(texts: Sequence[str], start: int = 0) -> None:
             ) from None
 
 
-def _parsed(text: str, name: str) -> "Tokenizer":
+def _parse(text: str, name: str) -> "Tokenizer":
     try:
         from tokenizers import Tokenizer
     except ModuleNotFoundError:
@@ -164,8 +199,8 @@ def _parsed(text: str, name: str) -> "Tokenizer":
         raise UsageError(f"tokenizer {name} cannot be read as a tokenizer.json ({reason})") from None
 
 
-def _settings(file: Path) -> dict[str, Any]:
-    """What the files beside a Hugging Face tokenizer say about padding."""
+def _read_settings(file: Path) -> dict[str, Any]:
+    """Padding token and side from the files next to a Hugging Face tokenizer."""
     found: dict[str, Any] = {}
     for name in ("special_tokens_map.json", "tokenizer_config.json"):
         if not (file.parent / name).is_file():
@@ -182,8 +217,8 @@ def _settings(file: Path) -> dict[str, Any]:
     return found
 
 
-def _layout(backend: "Tokenizer", width: int, name: str) -> tuple[Slot, ...]:
-    """Read off an encoded probe where texts and special tokens stand."""
+def _read_layout(backend: "Tokenizer", width: int, name: str) -> tuple[Slot, ...]:
+    """The order of texts and special tokens, read off an encoded probe."""
     size = len(backend.encode(_PROBE, add_special_tokens=False).ids)
     probe = backend.encode(_PROBE, _PROBE if width == 2 else None)
     slots, seen = [], 0
@@ -196,57 +231,12 @@ def _layout(backend: "Tokenizer", width: int, name: str) -> tuple[Slot, ...]:
         seen += 1
     if size == 0 or seen != width * size:
         raise UsageError(
-            f"tokenizer {name} makes {seen} tokens of {width} x {_PROBE!r}; expected {width} or more alike"
+            f"tokenizer {name} makes {seen} tokens of {width} x {_PROBE!r}; expected the same number for each"
         )
     return tuple(slots)
 
 
-PAD, UNKNOWN, START, SEPARATOR = SPECIAL = ("<pad>", "<unk>", "<s>", "</s>")  # ids 0, 1, 2, 3
-KINDS = ("bpe", "wordpiece")
-_BYTES = 256
-_LEAST = {"bpe": _BYTES + len(SPECIAL), "wordpiece": 100}
-_MOST_CHARACTERS = 1000
-_INSIDE = "##"  # before a piece that does not begin a word
-_LEAST_OFTEN = 2  # a piece that occurs once says nothing about the next text
-
-
-def train_tokenizer(
-    texts: TextDataset | Iterable[str | tuple[str, ...]], vocabulary: int = 8000, kind: str = "bpe"
-) -> TextTokenizer:
-    """A tokenizer for texts like these.
-
-    ``bpe`` merges the most frequent pair of neighbouring pieces again and again, starting from bytes (Sennrich, Haddow
-    and Birch 2016, arXiv 1508.07909; bytes as in Radford et al. 2019): every text has tokens, none is unknown, and
-    upper case, spaces and emoji are kept. ``wordpiece`` does the same starting from characters, after lower-casing and
-    taking accents off, and reads a word greedily from the left (Schuster and Nakajima 2012; as in BERT): a character
-    that is not among the 1,000 most frequent makes its word unknown.
-
-    The special tokens are padding 0, unknown 1, start 2 and separator 3; an example is ``<s> a </s>`` or, for a pair,
-    ``<s> a </s></s> b </s>``, as in RoBERTa and paper 1 (2403.06925, section 6).
-
-    >>> tokenizer = train_tokenizer(["low lower lowest", "slow slower slowest"] * 5, vocabulary=280)
-    >>> tokenizer.vocabulary, [tokenizer.token_of(number) for number in tokenizer.ids(["low"])[0]]
-    (273, ['Ġlow'])
-
-    Arguments:
-        texts: what to learn from: a dataset (use its training split), or texts or tuples of texts.
-        vocabulary: at most so many tokens, special ones included; few texts give fewer. At least 260 for ``bpe``, 100
-            for ``wordpiece``.
-        kind: ``bpe`` or ``wordpiece``.
-    """
-    if kind not in KINDS:
-        raise unknown_name("kind of tokenizer", str(kind), KINDS)
-    if not isinstance(vocabulary, int) or isinstance(vocabulary, bool) or vocabulary < _LEAST[kind]:
-        raise UsageError(
-            f"vocabulary={vocabulary!r} must be a whole number of at least {_LEAST[kind]} for kind={kind!r}"
-        )
-    flat = _flat(texts)
-    backend = _byte_pairs(flat, vocabulary) if kind == "bpe" else _word_pieces(flat, vocabulary)
-    _finish(backend)
-    return TextTokenizer(backend.to_str(pretty=True), f"{kind} of {len(flat):,} texts")
-
-
-def _flat(texts: TextDataset | Iterable[str | tuple[str, ...]]) -> list[str]:
+def _flatten(texts: TextDataset | Iterable[str | tuple[str, ...]]) -> list[str]:
     if isinstance(texts, str):
         raise UsageError("texts must be a dataset or a list of texts, got one text; write [text]")
     examples = texts.texts if isinstance(texts, TextDataset) else texts
@@ -257,8 +247,8 @@ def _flat(texts: TextDataset | Iterable[str | tuple[str, ...]]) -> list[str]:
     return flat
 
 
-def _byte_pairs(texts: list[str], vocabulary: int) -> "Tokenizer":
-    tokenizers = _package()
+def _train_byte_pairs(texts: list[str], vocabulary: int) -> "Tokenizer":
+    tokenizers = _import_tokenizers()
     from tokenizers import decoders, models, pre_tokenizers, trainers
 
     backend = tokenizers(models.BPE())
@@ -276,14 +266,14 @@ def _byte_pairs(texts: list[str], vocabulary: int) -> "Tokenizer":
     return backend
 
 
-def _word_pieces(texts: list[str], vocabulary: int) -> "Tokenizer":
-    tokenizers = _package()
+def _train_word_pieces(texts: list[str], vocabulary: int) -> "Tokenizer":
+    tokenizers = _import_tokenizers()
     from tokenizers import decoders, models, normalizers, pre_tokenizers, trainers
 
     backend = tokenizers(models.WordPiece(unk_token=UNKNOWN))
     backend.normalizer = normalizers.BertNormalizer(lowercase=True)
     backend.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    characters, inside = _characters(backend, texts, most=min(_MOST_CHARACTERS, vocabulary // 4))
+    characters, inside = _frequent_characters(backend, texts, most=min(_MOST_CHARACTERS, vocabulary // 4))
     trainer = trainers.WordPieceTrainer(
         vocab_size=vocabulary,
         min_frequency=_LEAST_OFTEN,
@@ -303,8 +293,8 @@ def _word_pieces(texts: list[str], vocabulary: int) -> "Tokenizer":
     return made
 
 
-def _characters(backend: "Tokenizer", texts: list[str], most: int) -> tuple[list[str], list[str]]:
-    """The most frequent characters, sorted, and those of them that occur inside words."""
+def _frequent_characters(backend: "Tokenizer", texts: list[str], most: int) -> tuple[list[str], list[str]]:
+    """The most frequent characters, sorted, and those that occur inside words."""
     counts: Counter[str] = Counter()
     inside: set[str] = set()
     for text in texts:
@@ -316,7 +306,7 @@ def _characters(backend: "Tokenizer", texts: list[str], most: int) -> tuple[list
 
 
 def _finish(backend: "Tokenizer") -> None:
-    """Special tokens, how an example is put together, and padding."""
+    """Add special tokens, the order of an example's parts, and padding."""
     from tokenizers import AddedToken, processors
 
     backend.add_special_tokens([AddedToken(token, special=True) for token in SPECIAL])
@@ -327,7 +317,7 @@ def _finish(backend: "Tokenizer") -> None:
     backend.enable_padding(direction="right", pad_id=SPECIAL.index(PAD), pad_token=PAD)
 
 
-def _package() -> "type[Tokenizer]":
+def _import_tokenizers() -> "type[Tokenizer]":
     try:
         from tokenizers import Tokenizer
     except ModuleNotFoundError:

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from jostle.base.errors import UsageError
 from jostle.data.text_dataset import TextDataset
-from jostle.data.text_encoding import encode_mapping, encoded_rows, longest_first
+from jostle.data.text_encoding import encode_mapping, encode_rows, longest_first
 from jostle.data.text_tokenizer import TextTokenizer, load_tokenizer
 from jostle.models.text_model import TextModel
 
@@ -129,7 +129,7 @@ class TextReader:
     def count_cut(self, dataset: TextDataset, encoded: Mapping[str, Tensor]) -> int:
         """How many examples have more than ``max_length`` tokens, so that their ends are not read."""
         full = (encoded["attention_mask"].sum(dim=1) == self.max_length).nonzero()[:, 0].numpy()
-        rows = encoded_rows(dataset.take(full), self.tokenizer, self.max_length) if len(full) else ()
+        rows = encode_rows(dataset.take(full), self.tokenizer, self.max_length) if len(full) else ()
         return sum(row.is_cut for row in rows)
 
     def pieces(self, texts: tuple[str, ...]) -> list[Piece]:

@@ -71,10 +71,10 @@ def test_tensors_and_lists_are_lengths():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (([3, 4], 0, 0), "batch_size=0 must be a whole number of at least 1"),
+        (([3, 4], 0, 0), "batch_size=0 must be a whole number, at least 1"),
         (([3, 4], 2.5, 0), "batch_size=2.5 must be"),
         (([3, 4], True, 0), "batch_size=True must be"),
-        (([3, 4], 2, -1), "seed=-1 must be a whole number of at least 0"),
+        (([3, 4], 2, -1), "seed=-1 must be a whole number, at least 0"),
         (([], 2, 0), "lengths has shape"),
         (([3, 0], 2, 0), "least 0; give one whole number of at least 1 for each example"),
         (([3.5, 1.0], 2, 0), "of float64"),

@@ -145,8 +145,8 @@ def test_wordpiece_keeps_the_most_frequent_characters():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((["a"], 259), "vocabulary=259 must be a whole number of at least 260 for kind='bpe'"),
-        ((["a"], 99, "wordpiece"), "vocabulary=99 must be a whole number of at least 100 for kind='wordpiece'"),
+        ((["a"], 259), "vocabulary=259 must be a whole number, at least 260 for kind='bpe'"),
+        ((["a"], 99, "wordpiece"), "vocabulary=99 must be a whole number, at least 100 for kind='wordpiece'"),
         ((["a"], True), "vocabulary=True must be"),
         ((["a"], 1e3), "vocabulary=1000.0 must be"),
         ((["a"], 300, "wordpieces"), "unknown kind of tokenizer 'wordpieces'; did you mean wordpiece"),
