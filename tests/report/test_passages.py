@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from jostle.integrations.text_classifier import Piece
+from jostle.integrations.text_pieces import Piece
 from jostle.report import Page, Section, render
 from jostle.report.texts import legend, passage
 

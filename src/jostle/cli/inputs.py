@@ -12,7 +12,7 @@ import jostle.data
 from jostle import integrations
 from jostle.base.errors import UsageError
 from jostle.data.image_folder import PREFIX, SUFFIXES, ImageFiles, open_images
-from jostle.integrations.python import made
+from jostle.integrations.python import call_factory
 from jostle.training import load_weights
 
 _LABELS = ("labels", "y")  # names of arrays that are no inputs
@@ -61,7 +61,7 @@ def load_labelled(spec: str, split: str, limit: int | None) -> tuple[Any, torch.
     if has_no_splits(spec) and split != "train":
         raise UsageError(f"--split {split}: --data {spec} has no splits, it is used as it is: leave --split out")
     if spec.startswith("py:"):
-        return _first(made(spec), limit), None
+        return _first(call_factory(spec), limit), None
     if spec.startswith(PREFIX):
         return open_images(spec, split, limit), None
     if has_no_splits(spec):

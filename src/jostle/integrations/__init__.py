@@ -42,13 +42,13 @@ def load(spec: str, *, seed: int = 0) -> Callable[..., Any]:
     """The model a spec names, in eval mode.
 
         zoo:NAME[:key=value,...]                    a network of jostle.models with random weights
-        py:MODULE_OR_FILE:FACTORY[:key=value,...]   what your own function returns
+        py:MODULE_OR_FILE:FACTORY[:key=value,...]   the return value of your own function
         hf:DIR                                      a classifier of images or texts of transformers, from a local folder
         hf:DIR:features                             an encoder of texts without a classifier
         timm:NAME[:checkpoint=FILE,key=value,...]   a network of timm, with weights from a local file
 
-    The last three are an ``ImageClassifier``, from pixels to logits, which knows which pixels it wants, or a
-    ``TextClassifier``, from token ids to logits, which knows its tokenizer.
+    The last three are an ``ImageClassifier``, from pixels to logits, with the maker of its pixels, or a
+    ``TextClassifier``, from token ids to logits, with its tokenizer.
 
     >>> model = load("zoo:mlp:image_size=8,channels=1,classes=3")
     >>> sum(parameter.numel() for parameter in model.parameters())

@@ -1,4 +1,4 @@
-"""``py:MODULE_OR_FILE:FACTORY[:key=value,...]``: what a function of your own returns."""
+"""``py:MODULE_OR_FILE:FACTORY[:key=value,...]``: the model that a function of your own returns."""
 
 import importlib
 import importlib.util
@@ -18,19 +18,19 @@ from jostle.integrations import register
 @register("py")
 def from_python(rest: str, seed: int) -> Callable[..., Any]:  # noqa: ARG001 - your function decides its own weights
     """The model a factory returns: an ``nn.Module``, put in eval mode, or any other callable."""
-    model = made(f"py:{rest}")
+    model = call_factory(f"py:{rest}")
     if not callable(model):
         raise UsageError(f"model py:{rest}: the factory returned {type(model).__name__}, which cannot be called")
     return model.eval() if isinstance(model, nn.Module) else model
 
 
-def made(spec: str) -> Any:
-    """What the factory of a ``py:`` spec returns; something that is no function, or a module, is returned as it is."""
+def call_factory(spec: str) -> Any:
+    """The return value of the factory of a ``py:`` spec; an object that is no function is returned as it is."""
     place, _, call = spec.removeprefix("py:").partition(":")
     name, _, options = call.partition(":")
     if not place or not name:
         raise UsageError(f"{spec!r} must read py:MODULE_OR_FILE:FACTORY, for example py:my_module:make_model")
-    module = _module(place)
+    module = _import_module(place)
     if not hasattr(module, name):
         raise UsageError(f"{spec!r}: {place} has no {name!r}")
     factory = getattr(module, name)
@@ -46,7 +46,7 @@ def made(spec: str) -> Any:
         raise FailureError(f"{spec!r}: {name} raised {type(error).__name__}: {reason}") from error
 
 
-def _module(place: str) -> ModuleType:
+def _import_module(place: str) -> ModuleType:
     if place.endswith(".py"):
         path = Path(place)
         if not path.is_file():

@@ -32,15 +32,15 @@ def from_timm(rest: str, seed: int) -> ImageClassifier:
         raise UsageError(f"model {spec!r} must read timm:NAME or timm:NAME:checkpoint=FILE,key=value")
     if named.get("pretrained") or name.replace("_", "-") == "hf-hub":
         raise UsageError(f"model {spec!r}: jostle downloads no models; give timm:NAME:checkpoint=FILE")
-    timm = _timm(spec)
+    timm = _import_timm(spec)
     named.pop("pretrained", None)
-    network = _created(timm, name, named, seed, spec)
+    network = _create(timm, name, named, seed, spec)
     if checkpoint is not None:
-        _fill(network, weights(Path(str(checkpoint)).expanduser()), spec)
-    return ImageClassifier(network, _preprocessing(timm, network, named), spec)
+        _fill(network, read_weights(Path(str(checkpoint)).expanduser()), spec)
+    return ImageClassifier(network, _read_preprocessing(timm, network, named), spec)
 
 
-def weights(path: Path) -> dict[str, Tensor]:
+def read_weights(path: Path) -> dict[str, Tensor]:
     """The weights in a file by name: safetensors, or a torch file that holds tensors and nothing else."""
     if not path.is_file():
         raise UsageError(f"checkpoint {path} does not exist")
@@ -77,7 +77,7 @@ def _fill(network: nn.Module, found: dict[str, Tensor], spec: str) -> None:
     network.load_state_dict(found)
 
 
-def _created(timm: Any, name: str, options: dict[str, Any], seed: int, spec: str) -> nn.Module:
+def _create(timm: Any, name: str, options: dict[str, Any], seed: int, spec: str) -> nn.Module:
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)
         try:
@@ -88,8 +88,8 @@ def _created(timm: Any, name: str, options: dict[str, Any], seed: int, spec: str
     return network.float()
 
 
-def _preprocessing(timm: Any, network: nn.Module, options: dict[str, Any]) -> Preprocessing:
-    """What timm's own evaluation would give the network."""
+def _read_preprocessing(timm: Any, network: nn.Module, options: dict[str, Any]) -> Preprocessing:
+    """The preprocessing of timm's own evaluation."""
     wanted = timm.data.resolve_model_data_config(network)
     size = int(options.get("img_size", wanted["input_size"][-1]))
     interpolation = str(wanted.get("interpolation", "bicubic"))
@@ -102,7 +102,7 @@ def _preprocessing(timm: Any, network: nn.Module, options: dict[str, Any]) -> Pr
     )
 
 
-def _timm(spec: str) -> Any:
+def _import_timm(spec: str) -> Any:
     try:
         timm = importlib.import_module("timm")
         importlib.import_module("timm.data")

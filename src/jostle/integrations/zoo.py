@@ -1,4 +1,4 @@
-"""``zoo:NAME[:key=value,...]``: a network of ``jostle.models`` with fresh weights."""
+"""``zoo:NAME[:key=value,...]``: a network of ``jostle.models`` with random weights."""
 
 from torch import nn
 
@@ -10,7 +10,7 @@ from jostle.integrations import register
 
 @register("zoo")
 def from_zoo(rest: str, seed: int) -> nn.Module:
-    """The network called NAME, of paper sizes unless the options say otherwise, with weights drawn by ``seed``."""
+    """The network called NAME, of the sizes in its paper unless the options change them; ``seed`` draws its weights."""
     name, _, options = rest.partition(":")
     positional, named = specs.arguments(options)
     if positional:

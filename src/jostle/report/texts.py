@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from jostle.base.progress import Progress, State, reporter
-from jostle.integrations.text_classifier import Piece
+from jostle.integrations.text_pieces import Piece
 from jostle.perturbations import Perturbation
 from jostle.report.page import Passage, Token
 from jostle.responses import RESPONSES

@@ -18,7 +18,7 @@ from jostle.base.store import Record
 from jostle.data.image_folder import PREFIX, ImageFiles, open_images
 from jostle.estimates import Measurement, measure
 from jostle.figures import curves, profile_figure
-from jostle.integrations.python import made
+from jostle.integrations.python import call_factory
 from jostle.perturbations import GaussianNoise
 from jostle.sampling import Grid, Until
 from jostle.studies.catalogue import register
@@ -190,7 +190,7 @@ def _images(settings: Pretrained, model: Any, context: Context) -> Any:
         return integrations.prepare_images(open_images(settings.images, limit=settings.limit), [model])
     if not settings.images.startswith("py:"):
         return data.load(settings.images, limit=settings.limit, folder=context.data, progress=False)
-    images = made(settings.images)
+    images = call_factory(settings.images)
     if not isinstance(images, ImageFiles):
         raise UsageError(f"setting images={settings.images!r} gave {type(images).__name__}; expected ImageFiles")
     return integrations.prepare_images(images.first(settings.limit), [model])
