@@ -1,4 +1,4 @@
-"""What a Boolean function is made of: its Fourier weight by degree and its sensitivity profile, as bars."""
+"""The Fourier weight by degree and the sensitivity profile of a Boolean function, as bars."""
 
 from typing import TYPE_CHECKING
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def boolean_figure(analysis: "Analysis", title: str | None = None) -> Figure:
     """The Fourier weight by degree and, for a function into {-1, 1}, the share of inputs by sensitivity.
 
-    A mark on the second panel is the mean, the total sensitivity.
+    The dashed line in the second panel is the mean, the total sensitivity.
     """
     with styled():
         panels = 2 if analysis.is_boolean else 1
@@ -35,7 +35,7 @@ def boolean_figure(analysis: "Analysis", title: str | None = None) -> Figure:
 
 
 def draw_bars(axes: Axes, heights: ArrayLike, color: str) -> None:
-    """A bar for each of 0..n, and whole numbers below."""
+    """A bar for each of 0..n."""
     tall = np.asarray(heights, dtype=np.float64)
     axes.bar(np.arange(len(tall)), tall, width=0.8, color=color)
     axes.set_xlim(-0.7, len(tall) - 0.3)

@@ -1,4 +1,4 @@
-"""Paired differences between models: which pairs can be told apart."""
+"""Paired differences between models, with their intervals: a forest plot."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -19,12 +19,12 @@ UNDECIDED = "#8a8f96"
 
 
 def differences(pairs: "Sequence[Difference]") -> Figure:
-    """A forest plot: a row for each pair with its difference, its interval, and both as numbers.
+    """A row for each pair: its difference and interval, drawn and as numbers.
 
-    An interval that excludes zero is blue with a filled point, one that includes it grey with an open point.
+    An interval that excludes zero is blue with a filled point; an interval that includes zero is grey with an open one.
 
     Arguments:
-        pairs: from top to bottom; ``first - second``, so that right of zero the first is more sensitive.
+        pairs: from top to bottom. Each is ``first - second``: right of zero the first is more sensitive.
     """
     if not pairs:
         raise UsageError("differences needs at least one difference, and the list is empty")
@@ -45,7 +45,7 @@ def differences(pairs: "Sequence[Difference]") -> Figure:
 
 
 def excludes_zero(pair: "Difference") -> bool:
-    """Whether the interval decides which of the two is more sensitive."""
+    """Whether the interval shows which of the two is more sensitive."""
     return pair.low > 0 or pair.high < 0
 
 
@@ -55,7 +55,7 @@ def _name(pair: "Difference") -> str:
 
 
 def _digits(pairs: "Sequence[Difference]") -> int:
-    """Decimals that show two digits of the narrowest interval's half width."""
+    """The number of decimals that shows two digits of the narrowest half width."""
     widths = [pair.interval.half_width for pair in pairs if 0 < pair.interval.half_width < np.inf]
     return int(np.clip(1 - np.floor(np.log10(min(widths, default=0.1))), 0, 6))
 

@@ -1,4 +1,4 @@
-"""Where on a picture the prediction is easily changed, for several models on one scale."""
+"""Heat maps over a picture: the value of each patch, for several models on one colour scale."""
 
 from collections.abc import Iterable, Mapping
 from math import ceil
@@ -17,22 +17,22 @@ from jostle.figures.style import INK, MUTED, OVERLAY, WIDTH, Floats, PlainNumber
 
 _COLUMNS = 5
 _GAP = 0.1  # inches between panels
-SCALE_HEIGHT = 0.75  # inches that a colour scale takes, label and ticks included
+SCALE_HEIGHT = 0.75  # inches of a colour scale with label and ticks
 
 
 def heat_maps(picture: ArrayLike, maps: Mapping[str, ArrayLike], *, label: str, vmax: float | None = None) -> Figure:
-    """The picture, then for each model the picture in pale grey under its map; one colour scale for all.
+    """The picture, and for each model its map over the picture in pale grey; one colour scale for all maps.
 
-    The patch with the largest value is outlined and its value written under the model's name.
+    The patch with the largest value is outlined, and its value is below the model's name.
 
     Arguments:
         picture: (height, width) grey or (height, width, 3) colour, in any range.
-        maps: by model, (rows, columns) values of patches that tile the picture; NaN (never jostled) stays clear.
+        maps: by model, (rows, columns) values of patches that tile the picture; NaN (never jostled) is transparent.
         label: of the colour scale, e.g. ``flip rate of a patch``.
         vmax: the value at the dark end; by default the largest of all maps.
     """
-    pixels = _checked_picture(picture)
-    values = {name: _checked_map(name, one) for name, one in maps.items()}
+    pixels = _check_picture(picture)
+    values = {name: _check_map(name, one) for name, one in maps.items()}
     if not values:
         raise UsageError("heat_maps needs at least one map, and maps is empty")
     scale = Normalize(0.0, vmax if vmax is not None else largest(values.values()))
@@ -69,7 +69,7 @@ def _panels(pixels: Floats, names: list[str]) -> tuple[Figure, list[Axes]]:
 
 
 def largest(maps: Iterable[Floats]) -> float:
-    """The largest finite value of all maps; 1 if nothing is above 0, so that there is a scale.
+    """The largest finite value of all maps; 1 if no value is above 0, so that there is a scale.
 
     >>> largest([np.asarray([[0.1, np.nan]]), np.asarray([[0.3, 0.2]])])
     0.3
@@ -108,7 +108,8 @@ def _draw_map(axes: Axes, pixels: Floats, values: Floats, scale: Normalize) -> N
     axes.annotate(below, (0, 1), (0, 4), xycoords="axes fraction", textcoords="offset points", color=MUTED)
 
 
-def _checked_picture(picture: ArrayLike) -> Floats:
+def _check_picture(picture: ArrayLike) -> Floats:
+    """The picture with values from 0 to 1; raises on a wrong shape."""
     pixels = np.asarray(picture, dtype=np.float64)
     if pixels.ndim == 3 and pixels.shape[2] == 1:
         pixels = pixels[:, :, 0]
@@ -120,8 +121,9 @@ def _checked_picture(picture: ArrayLike) -> Floats:
     return (pixels - low) / ((high - low) or 1.0)
 
 
-def _checked_map(name: str, values: ArrayLike) -> Floats:
-    checked = np.asarray(values, dtype=np.float64)
-    if checked.ndim != 2 or not checked.size:
-        raise UsageError(f"the map of {name!r} has shape {checked.shape}; expected (rows, columns), one value a patch")
-    return checked
+def _check_map(name: str, values: ArrayLike) -> Floats:
+    """The map as floats; raises unless it has two dimensions."""
+    array = np.asarray(values, dtype=np.float64)
+    if array.ndim != 2 or not array.size:
+        raise UsageError(f"the map of {name!r} has shape {array.shape}; expected (rows, columns), one value a patch")
+    return array

@@ -1,4 +1,4 @@
-"""A figure as text for an HTML page, or as a file. The same figure gives the same bytes, always and everywhere."""
+"""A figure as SVG text for an HTML page, or as a file. The same figure gives the same bytes on every machine."""
 
 import hashlib
 import io
@@ -12,7 +12,7 @@ from jostle.base.errors import UsageError
 from jostle.base.files import replacing
 from jostle.figures.style import styled
 
-# What would tell two runs apart or name a web address.
+# Left out: dates, which differ between runs, and web addresses.
 _METADATA: dict[str, dict[str, Any]] = {
     ".svg": {"Date": None, "Creator": None, "Format": None, "Type": None},
     ".png": {"Software": None},
@@ -27,12 +27,12 @@ _REFERENCE = re.compile(r'url\(#([^)]+)\)|href="#([^"]+)"')
 
 
 def svg(figure: Figure) -> str:
-    """``figure`` as one ``<svg>`` element that can be put into an HTML page as it is.
+    """``figure`` as one ``<svg>`` element for an HTML page.
 
-    Text stays text: small, searchable, and drawn with the reader's fonts. No prolog, no style sheet that would leak
-    into the page, no metadata, and ids of its own, so that several figures share a page.
+    Text stays text: small, searchable, and drawn with the reader's fonts. There is no prolog, no metadata and no style
+    sheet that would change the page, and ids are unique, so that a page can hold several figures.
     """
-    text = compact(_rendered(figure, ".svg").decode())
+    text = compact(_render(figure, ".svg").decode())
     return prefix_ids(text, f"j{hashlib.sha256(text.encode()).hexdigest()[:8]}-")
 
 
@@ -42,11 +42,11 @@ def save(figure: Figure, path: str | Path) -> None:
     if suffix not in _METADATA:
         raise UsageError(f"figure file {path} must end in {', '.join(_METADATA)}; its ending decides the format")
     with replacing(path) as temporary:
-        temporary.write_bytes(svg(figure).encode() + b"\n" if suffix == ".svg" else _rendered(figure, suffix))
+        temporary.write_bytes(svg(figure).encode() + b"\n" if suffix == ".svg" else _render(figure, suffix))
 
 
 def compact(text: str) -> str:
-    """Matplotlib's SVG ``text`` as a bare element: what only that program needs is left out, numbers are rounded."""
+    """Matplotlib's SVG ``text`` as a bare element, without what a browser does not need, and with rounded numbers."""
     text = text[text.index("<svg") :]
     text = re.sub(r"<defs>\s*<style.*?</style>\s*</defs>", "", text, count=1, flags=re.DOTALL)
     text = text.replace("<svg ", f'<svg style="{_ROOT}" ', 1)
@@ -62,23 +62,23 @@ def prefix_ids(text: str, prefix: str) -> str:
     """
     used = {a or b for tag in _TAG.findall(text) for a, b in _REFERENCE.findall(tag)}
 
-    def renamed(tag: re.Match[str]) -> str:
+    def rename(tag: re.Match[str]) -> str:
         named = _ID.sub(lambda m: f' id="{prefix}{m[1]}"' if m[1] in used else "", tag[0])
         return _REFERENCE.sub(lambda m: m[0].replace("#", f"#{prefix}", 1), named)
 
-    return _TAG.sub(renamed, text)
+    return _TAG.sub(rename, text)
 
 
 def _compact_tag(tag: str) -> str:
     if "base64," in tag:
         return re.sub(r"\s*\n\s*", "", tag)
     tag = re.sub(r"\s+", " ", tag)
-    tag = re.sub(r' font-family: [^;"]*;?', "", tag)  # the root's serves all
+    tag = re.sub(r' font-family: [^;"]*;?', "", tag)  # the root element has the font family of all
     tag = re.sub(r' transform="rotate\(-0 [^"]*"', "", tag)
     return tag if "transform=" in tag else re.sub(r"(\d\.\d\d)\d+", r"\1", tag)  # a factor needs all its digits
 
 
-def _rendered(figure: Figure, suffix: str) -> bytes:
+def _render(figure: Figure, suffix: str) -> bytes:
     buffer = io.BytesIO()
     with styled():
         figure.savefig(buffer, format=suffix[1:], dpi=200, facecolor="white", metadata=_METADATA[suffix])

@@ -1,4 +1,4 @@
-"""Where the tokens are whose change changes the prediction: the profile of one measurement."""
+"""The profile of a measurement: the mean change by position of the token."""
 
 from typing import TYPE_CHECKING
 
@@ -18,15 +18,15 @@ from jostle.figures.style import HEAT, INK, MUTED, Floats, quantity, styled, wra
 if TYPE_CHECKING:
     from jostle.estimates import Measurement
 
-_MOST_NUMBERS = 14  # a grid with more rows or columns has no room for a number in each cell
+_MOST_NUMBERS = 14  # a grid with more rows or columns has no room for numbers
 
 
 def profile_figure(measurement: "Measurement") -> Figure:
     """The mean change by token position: a heat map where positions form a grid, else a line with its band.
 
-    A grid is two numbers in ``profile.positions``, or three of which the first is 1 (one channel). The band is an
-    interval for each position on its own. Positions that were never jostled stay empty. Positions of texts at which
-    most have a special token, such as a classification token or a separator, are marked on the axis.
+    A grid is two numbers in ``profile.positions``, or three of which the first is 1 (one channel). The band has an
+    interval for each position on its own. Positions that were never jostled are empty. A + on the axis marks positions
+    at which most texts have a special token, such as a classification token or a separator.
     """
     profile, shape = measurement.profile, _grid_shape(measurement)
     if shape is not None:
@@ -44,25 +44,25 @@ def profile_figure(measurement: "Measurement") -> Figure:
 
 
 def profile_svg(measurement: "Measurement") -> str:
-    """The same as SVG; every cell of a heat map says its number, interval and trials to a reader who points at it."""
+    """``profile_figure`` as SVG; every square of a heat map has a tooltip with its number, interval and trials."""
     figure, shape = profile_figure(measurement), _grid_shape(measurement)
     drawn = svg(figure)
     if shape is None:
         return drawn
     (width, height), box = 72 * figure.get_size_inches(), figure.axes[0].get_position()  # points, shares of them
-    cell = box.width * width / shape[1], box.height * height / shape[0]
+    side = box.width * width / shape[1], box.height * height / shape[0]
     hints = []
     for number, (row, column) in enumerate(np.ndindex(*shape)):
-        left, top = box.x0 * width + column * cell[0], (1 - box.y1) * height + row * cell[1]
+        left, top = box.x0 * width + column * side[0], (1 - box.y1) * height + row * side[1]
         hints.append(
-            f'<rect x="{left:.2f}" y="{top:.2f}" width="{cell[0]:.2f}" height="{cell[1]:.2f}" fill="none" '
-            f'pointer-events="all"><title>row {row}, column {column}: {_said(measurement, number)}</title></rect>'
+            f'<rect x="{left:.2f}" y="{top:.2f}" width="{side[0]:.2f}" height="{side[1]:.2f}" fill="none" '
+            f'pointer-events="all"><title>row {row}, column {column}: {_tooltip(measurement, number)}</title></rect>'
         )
     return f"{drawn.removesuffix('</svg>')}<g>{''.join(hints)}</g></svg>"
 
 
-def _said(measurement: "Measurement", number: int) -> str:
-    """What is known about one position, in a few words."""
+def _tooltip(measurement: "Measurement", number: int) -> str:
+    """The number, interval and trials of one position."""
     profile = measurement.profile
     count = int(profile.counts[number])
     if not count:
@@ -86,14 +86,15 @@ def special_places(measurement: "Measurement") -> Floats:
 
 
 def _grid(name: str, values: Floats, label: str) -> Figure:
+    """A heat map of positions that form a grid."""
     rows, columns = values.shape
-    cell = float(np.clip(5.0 / max(rows, columns), 0.08, 0.55))
+    side = float(np.clip(5.0 / max(rows, columns), 0.08, 0.55))
     with styled():
         head = 0.2 * (wrap(name, 40).count("\n") + 1) + 0.12
-        width, height = max(0.7 + cell * columns, 3.6), head + cell * rows + 0.5 + SCALE_HEIGHT
+        width, height = max(0.7 + side * columns, 3.6), head + side * rows + 0.5 + SCALE_HEIGHT
         figure = Figure(figsize=(width, height))
-        bottom = 1 - (head + cell * rows) / height
-        axes = figure.add_axes((0.6 / width, bottom, cell * columns / width, cell * rows / height))
+        bottom = 1 - (head + side * rows) / height
+        axes = figure.add_axes((0.6 / width, bottom, side * columns / width, side * rows / height))
         scale = Normalize(0.0, largest([values]))
         mapped = axes.imshow(values, cmap=HEAT, norm=scale, interpolation="none")
         axes.set_title(wrap(name, 40), loc="left", weight="bold", pad=8)
@@ -111,6 +112,7 @@ def _grid(name: str, values: Floats, label: str) -> Figure:
 
 
 def _write_numbers(axes: Axes, values: Floats, scale: Normalize) -> None:
+    """The value in each square, light on dark and dark on light."""
     digits = int(np.clip(1 - np.floor(np.log10(scale.vmax or 1.0)), 0, 4))  # two digits of the largest
     for (row, column), value in np.ndenumerate(values):
         if np.isfinite(value):

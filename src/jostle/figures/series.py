@@ -1,4 +1,4 @@
-"""The numbers of one line of a figure. They need no matplotlib, so that a module can describe a figure without it."""
+"""``Series``: the numbers of one line of a figure. Importing it does not import matplotlib."""
 
 from dataclasses import dataclass
 
@@ -10,11 +10,11 @@ from jostle.base.errors import UsageError
 
 @dataclass(frozen=True, eq=False)
 class Series:
-    """One line of a figure, with its band where there is one.
+    """One line of a figure, with or without a band.
 
     Arguments:
-        name: what the line is; the same name has the same look within a figure.
-        x, y: (points,) in the order in which they are joined; NaN leaves a gap.
+        name: of the line; it decides colour, line style and marker, see ``style.looks``.
+        x, y: (points,) in the order of the line; NaN leaves a gap.
         low, high: (points,) the ends of the interval of each point, both or neither.
     """
 

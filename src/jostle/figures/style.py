@@ -45,9 +45,9 @@ SOLID, DASHED, DASH_DOTTED, DOTTED = LINES = ("-", (0, (5, 1.6)), (0, (6, 1.6, 1
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "p")
 _SIZES = {"P": 1.25, "X": 1.25, "p": 1.2, "D": 0.92}  # of markers that look smaller or larger than a circle
 
-# From nearly white to nearly black by way of orange: the order survives grey printing and colour blindness.
+# From nearly white over orange to nearly black: the order is visible in grey print and with colour blindness.
 _HEAT = ("#fffaf0", "#fddc9f", "#f9a95a", "#e4692f", "#b32d3b", "#6d1141", "#2c0a2a")
-_OPACITY = (0.0, 0.6, 0.76, 0.85, 0.88, 0.9, 0.9)  # of the same colours over a picture: zero hides nothing
+_OPACITY = (0.0, 0.6, 0.76, 0.85, 0.88, 0.9, 0.9)  # of these colours over a picture; a value of 0 is transparent
 HEAT = LinearSegmentedColormap.from_list("jostle-heat", _HEAT).with_extremes(bad=(0.0, 0.0, 0.0, 0.0))
 OVERLAY = LinearSegmentedColormap.from_list(
     "jostle-overlay", [to_rgba(color, alpha) for color, alpha in zip((_HEAT[1], *_HEAT[1:]), _OPACITY, strict=True)]
@@ -81,9 +81,9 @@ _SETTINGS: dict[Any, Any] = {
 
 @contextmanager
 def styled() -> Iterator[None]:
-    """Inside the block matplotlib draws our way whatever the user's settings are; they are put back afterwards."""
+    """Inside the block matplotlib draws in the style of jostle; afterwards it has the user's settings again."""
     with matplotlib.rc_context(), warnings.catch_warnings():
-        # Names may be in any script: a browser has the glyphs even where matplotlib's own font lacks them.
+        # Names may be in any script, and a browser has glyphs that matplotlib's own font lacks.
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         matplotlib.rcdefaults()
         matplotlib.rcParams.update(_SETTINGS)
@@ -220,7 +220,7 @@ def _shade(color: str, number: int) -> str:
 
 
 def wrap(name: str, width: int) -> str:
-    """``name`` in lines of at most ``width`` characters, nothing left out.
+    """``name`` in lines of at most ``width`` characters; no character is lost.
 
     >>> wrap("resnet-18-cifar10", 12)
     'resnet-18-\\ncifar10'
@@ -229,7 +229,7 @@ def wrap(name: str, width: int) -> str:
 
 
 def label(axes: Axes, x_label: str, y_label: str, title: str | None = None) -> None:
-    """Name the axes; the vertical one is named on top, where it reads horizontally and takes no width."""
+    """Name the axes. The name of the vertical axis is above it: it reads horizontally and takes no width."""
     axes.set_xlabel(x_label, labelpad=6)
     above = axes.annotate(
         y_label, (0, 1), (0, 7), xycoords="axes fraction", textcoords="offset points", color=MUTED, va="bottom"
@@ -252,11 +252,11 @@ def end_labels(figure: Figure, axes: Axes, ends: dict[str, tuple[float, float]],
         looks: how each name is drawn.
     """
     texts = [_text(axes, name, ends[name][1]) for name in ends]
-    figure.draw_without_rendering()  # lays the figure out: from here on heights in points are known
+    figure.draw_without_rendering()  # computes the layout: from here on heights are known
     figure.set_layout_engine("none")
     height = axes.get_window_extent().height
-    finite = [np.nan_to_num(np.asarray(end, dtype=np.float64)) for end in ends.values()]
-    starts = axes.transAxes.inverted().transform(axes.transData.transform(finite))
+    known = [np.nan_to_num(np.asarray(end, dtype=np.float64)) for end in ends.values()]
+    starts = axes.transAxes.inverted().transform(axes.transData.transform(known))
     gap = 0.15 * figure.dpi / 72 * 9.5
     sizes = [text.get_window_extent().height + gap for text in texts]
     middles = spread(starts[:, 1] * height, sizes, 0.0, height) / height
@@ -266,16 +266,16 @@ def end_labels(figure: Figure, axes: Axes, ends: dict[str, tuple[float, float]],
 
 
 def spread(wanted: Sequence[float] | Floats, sizes: Sequence[float], low: float, high: float) -> Floats:
-    """Middles as near to ``wanted`` as can be for pieces of ``sizes`` that must not overlap, inside [low, high].
+    """Middles of pieces that do not overlap, inside [low, high], as close to ``wanted`` as possible (least squares).
 
-    Pieces that would overlap form a block around the mean of what they want (least squares). Where all pieces
-    together are longer than the room, they start at ``low`` and overflow at the top.
+    Pieces that would overlap become a block around the mean of their wanted places. Pieces that together are longer
+    than the room start at ``low`` and overflow at the top.
 
     >>> spread([5.0, 5.0, 20.0], [2.0, 2.0, 2.0], 0.0, 30.0).tolist()
     [4.0, 6.0, 20.0]
     """
     order = np.argsort(wanted, kind="stable")
-    blocks: list[tuple[list[int], float]] = []  # members from below to above, start of the first
+    blocks: list[tuple[list[int], float]] = []  # members from bottom to top, and where the first starts
     for piece in order:
         members = [int(piece)]
         start = _start(members, wanted, sizes, low, high)
@@ -294,12 +294,14 @@ def spread(wanted: Sequence[float] | Floats, sizes: Sequence[float], low: float,
 def _start(
     members: list[int], wanted: Sequence[float] | Floats, sizes: Sequence[float], low: float, high: float
 ) -> float:
+    """Where a block of pieces starts: as close to the wanted places as the room allows."""
     offsets = np.cumsum([0.0, *(sizes[i] for i in members[:-1])]) + [sizes[i] / 2 for i in members]
     best = float(np.mean([wanted[i] for i in members] - offsets))
     return max(low, min(best, high - sum(sizes[i] for i in members)))
 
 
 def _text(axes: Axes, name: str, y: float) -> Annotation:
+    """A name right of the axes; its height is set later."""
     text = name if np.isfinite(y) else f"{name} (no value)"
     return axes.annotate(
         wrap(text, 20), (1.0, 0.5), (_TEXT, 0), xycoords="axes fraction", textcoords="offset points", va="center",
@@ -308,6 +310,7 @@ def _text(axes: Axes, name: str, y: float) -> Annotation:
 
 
 def _handle(axes: Axes, middle: float, look: Look, start: Floats | None) -> None:
+    """The marker beside a name, and a leader from the end of its line, ``start`` in axes coordinates."""
     points = axes.get_window_extent().width * 72 / axes.get_figure(root=True).dpi  # type: ignore[union-attr]
     x = 1 + _HANDLE / points
     if start is not None and start[0] > 0.5:  # a leader across the whole figure would look like data
@@ -318,13 +321,14 @@ def _handle(axes: Axes, middle: float, look: Look, start: Floats | None) -> None
 
 
 def _outside(axes: Axes, line: Line2D) -> None:
+    """Add a line in axes coordinates that may lie outside the axes."""
     line.set_transform(axes.transAxes)
     line.set_clip_on(False)
     axes.add_artist(line)
 
 
 def number(value: float, _: int | None = None) -> str:
-    """A number as a tick label; the second argument is the tick's position, which matplotlib passes.
+    """A number as a tick label. Matplotlib passes the position of the tick as the second argument.
 
     >>> number(20000), number(0.3), number(0)
     ('20,000', '0.3', '0')
@@ -370,7 +374,7 @@ class LogNumbers(Formatter):
 
 
 class PlainNumbers(Formatter):
-    """Tick labels of a linear axis, all with as many decimals as the one that needs most; zero is just 0.
+    """Tick labels of a linear axis, all with the same number of decimals; zero is 0.
 
     >>> PlainNumbers().format_ticks([0, 0.05, 0.1])
     ['0', '0.05', '0.10']
@@ -387,7 +391,7 @@ class PlainNumbers(Formatter):
 
 
 def set_linear(axes: Axes, which: Literal["x", "y"], values: Floats, extent: Floats) -> None:
-    """A linear axis; a vertical one starts at 0 where that costs less than half of its height.
+    """A linear axis; a vertical one starts at 0 if that takes less than half of its height.
 
     Arguments:
         values: finite numbers of the points on the axis.
@@ -402,10 +406,10 @@ def set_linear(axes: Axes, which: Literal["x", "y"], values: Floats, extent: Flo
 
 
 def set_log(axes: Axes, which: Literal["x", "y"], values: Floats, extent: Floats) -> None:
-    """A logarithmic axis; where something is 0, with a linear strip from 0 to the power of ten below ``values``.
+    """A logarithmic axis; if a number is 0, with a linear strip from 0 to the power of ten below ``values``.
 
     Arguments:
-        values: finite numbers of the points on the axis: the strip ends below the smallest positive one.
+        values: finite numbers of the points on the axis; the strip ends below the smallest positive one.
         extent: these and the ends of their bands, which may reach into the strip.
     """
     positive = values[values > 0]
@@ -442,7 +446,11 @@ def finite(parts: Iterable[ArrayLike | None]) -> Floats:
     return joined[np.isfinite(joined)]
 
 
+def is_flip(measurement: "Measurement") -> bool:
+    """Whether the numbers of ``measurement`` are shares of flips."""
+    return measurement.settings.response.split(":")[0] == "flip"
+
+
 def quantity(measurement: "Measurement") -> str:
-    """What the numbers of ``measurement`` are: ``flip rate``, or the mean of another response."""
-    response = measurement.settings.response
-    return "flip rate" if response.split(":")[0] == "flip" else f"mean {response}"
+    """The name of the numbers of ``measurement``: ``flip rate``, or the mean of another response."""
+    return "flip rate" if is_flip(measurement) else f"mean {measurement.settings.response}"
