@@ -10,8 +10,8 @@ import jostle
 from jostle.figures import profile_figure, svg
 from jostle.intervals import fixed
 from jostle.report import render
-from jostle.report.measurement import measured_page
-from jostle.report.positions import _group, _ranges, _series, where
+from jostle.report.measurement import measurement_page
+from jostle.report.positions import _group, _ranges, _series, position_sections
 from tests.figures.made_up import measurement
 from tests.tokens.made_up_texts import Bag, padded, sentences
 
@@ -103,28 +103,28 @@ def test_few_trials_are_a_gap_and_not_a_bridge():
 
 def test_the_figure_has_a_point_for_each_row_of_the_table():
     m = of_texts("grid:6")
-    [section] = where([m])
+    [section] = position_sections([m])
     ranges = _ranges(m.profile.counts)
     assert len(section.table.rows) == len(ranges) == 12
     for row, (start, stop) in zip(section.table.rows, ranges, strict=True):
         group = _group(m, start, stop)
         assert row[1].text == f"{group.value:.4f} [{group.low:.4f}, {group.high:.4f}]"
     assert "Few inputs are long" in section.text[0]
-    assert "Few inputs are long" not in where([measurement(np.full(5, 0.1), (5,))])[0].text[0]
+    assert "Few inputs are long" not in position_sections([measurement(np.full(5, 0.1), (5,))])[0].text[0]
 
 
 def test_the_caption_of_a_heat_map_says_how_sure_its_numbers_are():
     m = of_images("grid:3")
-    [section] = where([m])
+    [section] = position_sections([m])
     half = np.median(m.profile.high - m.profile.low) / 2
     assert f"about 90 trials each, typical interval ±{half:.2g} (95 % for the inputs given" in section.caption
     assert section.figure_svg.count("<title>") == 4
-    assert "<title>row 1, column 0: " in render(measured_page(m, inputs="x"))
+    assert "<title>row 1, column 0: " in render(measurement_page(m, inputs="x"))
     uneven = with_profile(m, counts=np.array([10, 100, 0, 50]))
-    assert "10 to 100 trials each" in where([uneven])[0].caption
-    assert "exact for the inputs given" in where([of_images("grid:1", "replace-by:0")])[0].caption
+    assert "10 to 100 trials each" in position_sections([uneven])[0].caption
+    assert "exact for the inputs given" in position_sections([of_images("grid:1", "replace-by:0")])[0].caption
 
 
 def test_positions_that_form_no_grid_have_no_hints():
     m = measurement(np.full(6, 0.1), (3, 2, 1))
-    assert where([m])[0].figure_svg == svg(profile_figure(m))
+    assert position_sections([m])[0].figure_svg == svg(profile_figure(m))

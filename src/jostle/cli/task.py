@@ -17,7 +17,7 @@ from jostle.estimates import Comparison, Measurement
 from jostle.estimates.request import Request
 from jostle.perturbations import Perturbation
 from jostle.report import Page, Section
-from jostle.report.measurement import measured_page, percent
+from jostle.report.measurement import measurement_page, percent
 from jostle.sampling import DefaultPlan, Plan
 from jostle.tokens import TokenView
 
@@ -138,7 +138,7 @@ def page(task: Task, result: Measurement | Comparison, options: Options, specs: 
         looked_at = "" if task.look.labels is None else f"accuracy on the first {len(task.look.labels):,} texts"
         columns = {looked_at: {name: percent(share) for name, share in shares.items()}} if shares else {}
     models = {f"model {name}" if name != spec else "model": spec for name, spec in specs.items()}
-    return measured_page(
+    return measurement_page(
         result,
         inputs=options.data,
         examples=sections,

@@ -13,7 +13,7 @@ from jostle.base.randomness import Stream
 from jostle.cli.texts import Texts
 from jostle.report import Section
 from jostle.report.measurement import percent
-from jostle.report.texts import clean_answers, flip_counts, legend, passage, taken
+from jostle.report.texts import clean_answers, flip_counts, legend, passage, rows_of
 
 _LOOKED_AT = 500  # texts whose clean answers are looked at, at most
 _TOKENS_LOOKED_AT = 20_000  # of long texts fewer
@@ -49,7 +49,7 @@ def look_at(texts: Texts, models: Mapping[str, Any]) -> Look:
     tokens = texts.encoded["attention_mask"].sum(dim=1).cumsum(dim=0)
     affordable = max(int((tokens <= _TOKENS_LOOKED_AT).sum()), _LEAST_LOOKED_AT)
     rows = np.arange(min(_LOOKED_AT, affordable, len(texts.dataset)))
-    outputs = clean_answers(models, taken(texts.encoded, rows), texts.way)
+    outputs = clean_answers(models, rows_of(texts.encoded, rows), texts.way)
     fits = all(out.dim() == 2 and out.shape[1] > 1 for out in outputs.values())
     return Look(outputs, texts.dataset.labels[: len(rows)] if texts.has_labels and fits else None)
 
@@ -71,7 +71,7 @@ def example_sections(
     lengths = texts.encoded["attention_mask"].sum(dim=1).numpy()[: len(next(iter(look.outputs.values())))]
     close, random, limit = chosen(look.margins(), lengths, count, texts.way.seed)
     rows = np.concatenate([close, random])
-    counts, made = flip_counts(models, taken(texts.encoded, rows), texts.way, draws)
+    counts, made = flip_counts(models, rows_of(texts.encoded, rows), texts.way, draws)
     shown = [_shown(texts, look, counts, made, int(row), place) for place, row in enumerate(rows)]
     among = f"Chosen among the texts of at most {limit} tokens in the first {len(lengths):,}."
     close_text = (

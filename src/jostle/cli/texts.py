@@ -18,7 +18,7 @@ from jostle.data.text_csv import PREFIX, load_options, read_spec
 from jostle.integrations import TextClassifier, TextReader, reader_of
 from jostle.models.text_model import TextModel
 from jostle.perturbations import PERTURBATIONS, GaussianNoise, Perturbation, UniformToken
-from jostle.report.texts import Way, root_mean_square, taken
+from jostle.report.texts import TextSettings, root_mean_square, rows_of
 from jostle.tokens import VIEWS, Embeddings, TextView, TokenView
 from jostle.tokens.sites import word_embedding
 from jostle.tokens.text import configured_padding, padding_id
@@ -49,7 +49,7 @@ class Texts:
     encoded: dict[str, Tensor]
     rows: list[int]
     reader: TextReader
-    way: Way
+    way: TextSettings
     has_labels: bool
     can_flip: bool
     classes: tuple[str, ...]
@@ -91,7 +91,9 @@ def read_texts(
         notes.append(f"{longer}: their ends are not read")
     if len(kept) < len(dataset):
         notes.append(f"{len(dataset) - len(kept):,} of {len(dataset):,} texts are empty and were left out")
-    way = Way(view, GaussianNoise(0.0), options.seed, options.batch_size, options.device, progress=not options.quiet)
+    way = TextSettings(
+        view, GaussianNoise(0.0), options.seed, options.batch_size, options.device, progress=not options.quiet
+    )
     perturbation, said = _perturbation(options, view, models, encoded, way, reader)
     largest = int(kept.labels.max())
     has_labels = labelled and kept.classes > 1 and len(names) > 1 and largest < len(names)
@@ -210,7 +212,7 @@ def _perturbation(
     view: TextView,
     models: Mapping[str, Any],
     encoded: dict[str, Tensor],
-    way: Way,
+    way: TextSettings,
     reader: TextReader,
 ) -> tuple[Perturbation, list[str]]:
     """What a token becomes, and what to say about it."""
@@ -229,10 +231,10 @@ def _perturbation(
 
 
 def _in_units(
-    spec: str, found: re.Match[str], models: Mapping[str, Any], encoded: dict[str, Tensor], way: Way
+    spec: str, found: re.Match[str], models: Mapping[str, Any], encoded: dict[str, Tensor], way: TextSettings
 ) -> tuple[Perturbation, list[str]]:
     """Noise in units of the size of the first model's embedded tokens."""
-    some = taken(encoded, np.arange(min(_MEASURED_FOR_SIZE, len(encoded["input_ids"]))))
+    some = rows_of(encoded, np.arange(min(_MEASURED_FOR_SIZE, len(encoded["input_ids"]))))
     sizes = root_mean_square(unwrapped(models), some, way)
     first, *others = sizes
     number = float(f"{float(found[1]) * sizes[first]:.3g}")

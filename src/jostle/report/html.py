@@ -1,7 +1,4 @@
-"""Data inside a page, and out of it again.
-
-A page as HTML: one file that asks nobody for anything.
-"""
+"""A page as one HTML file that loads nothing else, and the data in such a file."""
 
 import base64
 import hashlib
@@ -23,12 +20,94 @@ from jostle.report.page import Page, Section
 
 DATA_ID = "jostle-data"
 _BLOCK = re.compile(rf'<script type="application/json" id="{DATA_ID}">(.*?)</script>', re.DOTALL)
+CONTENTS_FROM = 4  # a page with this number of sections has a table of contents
 
 
-def embedded(data: Any) -> str:
-    r"""``data`` as JSON that cannot end the script element it stands in, whatever text it holds.
+def write(page: Page, path: str | Path) -> None:
+    """Write ``page`` to an HTML file; the file is complete or absent."""
+    write_text(path, render(page))
 
-    >>> embedded({"name": "</script>"})
+
+def render(page: Page) -> str:
+    """``page`` as HTML. The same page gives the same text.
+
+    Style, script, figures and data are in the text. A content security policy forbids the page to load anything else
+    and to run any other script.
+    """
+    script, sections = _part("page.js").strip(), _sections(page)
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    return (
+        _environment()
+        .from_string(_part("page.html.j2"))
+        .render(
+            page=page,
+            sections=sections,
+            anchors={section["content"].title: section["anchor"] for section in reversed(sections)},
+            style=Markup(_part("page.css").strip()),
+            script=Markup(script),
+            script_digest=digest,
+            data=Markup(json_for_script(dict(page.data))),
+            data_id=DATA_ID,
+            has_contents=sum(section.is_listed for section in page.sections) >= CONTENTS_FROM,
+        )
+    )
+
+
+def _sections(page: Page) -> list[dict[str, Any]]:
+    anchors = _anchors([section.title for section in page.sections])
+    return [
+        {"content": section, "anchor": anchor, "figure": _figure(section, number), "width": _width(section)}
+        for number, (section, anchor) in enumerate(zip(page.sections, anchors, strict=True), start=1)
+    ]
+
+
+def _figure(section: Section, number: int) -> Markup | None:
+    # Two copies of one figure need different ids.
+    return None if section.figure_svg is None else Markup(prefix_ids(section.figure_svg, f"figure-{number}-"))
+
+
+def _width(section: Section) -> int | None:
+    """The width in pixels at which the text of a figure is a little smaller than the page's."""
+    found = re.search(r'viewBox="\S+ \S+ ([\d.]+) ', section.figure_svg or "")
+    return round(float(found[1]) * 1.58) if found else None
+
+
+def _anchors(titles: list[str]) -> list[str]:
+    """A different id for each title."""
+    anchors: list[str] = []
+    for title in titles:
+        base = "s-" + (re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-") or "section")
+        repeats = sum(re.fullmatch(rf"{re.escape(base)}(\.\d+)?", other) is not None for other in anchors)
+        anchors.append(f"{base}.{repeats + 1}" if repeats else base)
+    return anchors
+
+
+def prose(text: str) -> Markup:
+    """``text`` escaped, with words in `backticks` as code.
+
+    >>> print(prose("run `a < b`"))
+    run <code>a &lt; b</code>
+    """
+    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment.filters["prose"] = prose
+    return environment
+
+
+@cache
+def _part(name: str) -> str:
+    """A file of this package."""
+    return files("jostle.report").joinpath(name).read_text(encoding="utf-8")
+
+
+def json_for_script(data: Any) -> str:
+    r"""``data`` as JSON for a script element; no text in it can end the element.
+
+    >>> json_for_script({"name": "</script>"})
     '{"name":"\\u003c/script\\u003e"}'
     """
     try:
@@ -50,90 +129,9 @@ def recover(path: str | Path) -> Any:
 
 
 def _finite(data: Any) -> Any:
+    """``data`` with None in place of NaN and infinity."""
     if isinstance(data, dict):
         return {key: _finite(value) for key, value in data.items()}
     if isinstance(data, list | tuple):
         return [_finite(value) for value in data]
     return None if isinstance(data, float) and not math.isfinite(data) else data
-
-
-CONTENTS_FROM = 4  # sections, for a table of contents to be worth its place
-
-
-def write(page: Page, path: str | Path) -> None:
-    """Write ``page`` to an HTML file, whole or not at all."""
-    write_text(path, render(page))
-
-
-def render(page: Page) -> str:
-    """``page`` as HTML. The same page gives the same text.
-
-    Style, script, figures and data are inside; a content security policy forbids the page to load anything else and
-    to run any script but its own.
-    """
-    script, sections = _part("page.js").strip(), _sections(page)
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    return (
-        _environment()
-        .from_string(_part("page.html.j2"))
-        .render(
-            page=page,
-            sections=sections,
-            anchors={section["content"].title: section["anchor"] for section in reversed(sections)},
-            style=Markup(_part("page.css").strip()),
-            script=Markup(script),
-            script_digest=digest,
-            data=Markup(embedded(dict(page.data))),
-            data_id=DATA_ID,
-            has_contents=sum(section.is_listed for section in page.sections) >= CONTENTS_FROM,
-        )
-    )
-
-
-def _sections(page: Page) -> list[dict[str, Any]]:
-    anchors = _anchors([section.title for section in page.sections])
-    return [
-        {"content": section, "anchor": anchor, "figure": _figure(section, number), "width": _width(section)}
-        for number, (section, anchor) in enumerate(zip(page.sections, anchors, strict=True), start=1)
-    ]
-
-
-def _figure(section: Section, number: int) -> Markup | None:
-    # The prefix tells apart even two copies of one figure.
-    return None if section.figure_svg is None else Markup(prefix_ids(section.figure_svg, f"figure-{number}-"))
-
-
-def _width(section: Section) -> int | None:
-    """Pixels at which a figure's text is a little smaller than the page's: the full column for a full-width figure."""
-    found = re.search(r'viewBox="\S+ \S+ ([\d.]+) ', section.figure_svg or "")
-    return round(float(found[1]) * 1.58) if found else None
-
-
-def _anchors(titles: list[str]) -> list[str]:
-    anchors: list[str] = []
-    for title in titles:
-        base = "s-" + (re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-") or "section")
-        repeats = sum(re.fullmatch(rf"{re.escape(base)}(\.\d+)?", other) is not None for other in anchors)
-        anchors.append(f"{base}.{repeats + 1}" if repeats else base)
-    return anchors
-
-
-def prose(text: str) -> Markup:
-    """``text`` escaped, with what stands in `backticks` as code.
-
-    >>> print(prose("run `a < b`"))
-    run <code>a &lt; b</code>
-    """
-    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))
-
-
-@cache
-def _environment() -> Environment:
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    environment.filters["prose"] = prose
-    return environment
-
-
-@cache
-def _part(name: str) -> str:
-    return files("jostle.report").joinpath(name).read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""What a report is made of. All text is plain text: it is escaped, and `backticks` set code."""
+"""The parts of a report: page, sections, tables, passages. Text is plain text; `backticks` set code."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,14 +12,14 @@ TONES = ("good", "bad", "open")
 
 
 @dataclass(frozen=True)
-class Cell:
-    """What one cell of a table shows, and what its column is sorted by.
+class Entry:
+    """One entry of a table: its text, and the key by which readers sort its column.
 
     Arguments:
-        text: as shown, e.g. ``0.012 [0.010, 0.014]``; several lines are set one below the other.
-        sort_key: a number or text; by default ``text``. A number makes the cell a number: aligned right.
-        tone: the colour of the text, beside what it says: one of ``TONES``, or none.
-        link: the title of the section of the page to which the text leads.
+        text: as shown, e.g. ``0.012 [0.010, 0.014]``; several lines are below each other.
+        sort_key: a number or text; by default ``text``. An entry with a number as key is aligned right.
+        tone: the colour of the text: one of ``TONES``, or none.
+        link: the title of a section of the page; the text becomes a link to it.
     """
 
     text: str
@@ -38,50 +38,50 @@ class Cell:
 
     @property
     def key(self) -> Value:
-        """``sort_key``, or ``text`` where there is none."""
+        """``sort_key``, or ``text`` without one."""
         return self.text if self.sort_key is None else self.sort_key
 
     @property
     def is_number(self) -> bool:
-        """Whether the cell is sorted as a number."""
+        """Whether the entry is sorted as a number."""
         return isinstance(self.key, int | float)
 
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of cells under named columns; the first cell of a row names the row. Readers can sort by any column.
+    """Rows of entries under named columns; the first entry of a row names the row. Readers can sort by any column.
 
-    >>> Table(["model", "flips"], [["vit", 0.0123456]]).cells()
-    [[Cell(text='vit', sort_key=None, tone='', link=''), Cell(text='0.01235', sort_key=0.0123456, tone='', link='')]]
+    >>> Table(["model", "flips"], [["vit", 0.0123456]]).entries()
+    [[Entry(text='vit', sort_key=None, tone='', link=''), Entry(text='0.01235', sort_key=0.0123456, tone='', link='')]]
 
     Arguments:
         columns: the headings.
-        rows: text, numbers (shown with four digits) or ``Cell``, as many in each row as there are columns.
+        rows: text, numbers (shown with four digits) or ``Entry``; one for each column.
         caption: what the table shows.
     """
 
     columns: Sequence[str]
-    rows: Sequence[Sequence[Value | Cell]]
+    rows: Sequence[Sequence[Value | Entry]]
     caption: str = ""
 
     def __post_init__(self) -> None:
         for index, row in enumerate(self.rows):
             if len(row) != len(self.columns):
-                raise UsageError(f"row {index} of the table has {len(row)} cells for {len(self.columns)} columns")
+                raise UsageError(f"row {index} of the table has {len(row)} entries for {len(self.columns)} columns")
 
-    def cells(self) -> list[list[Cell]]:
-        """``rows`` with every value as a cell."""
-        return [[_cell(value) for value in row] for row in self.rows]
+    def entries(self) -> list[list[Entry]]:
+        """``rows`` with every value as an entry."""
+        return [[_entry(value) for value in row] for row in self.rows]
 
     def has_lines(self) -> bool:
-        """Whether a cell has several lines: then the cells of a row stand below each other on narrow screens."""
-        return any(len(cell.lines) > 1 for row in self.cells() for cell in row)
+        """Whether an entry has several lines; on narrow screens the entries of a row are then below each other."""
+        return any(len(entry.lines) > 1 for row in self.entries() for entry in row)
 
     def numeric(self) -> list[bool]:
-        """For each column whether it is one of numbers; empty cells do not count against it."""
-        columns = zip(*self.cells(), strict=True) if self.rows else [()] * len(self.columns)
+        """For each column, whether all its entries are numbers or empty, and at least one is a number."""
+        columns = zip(*self.entries(), strict=True) if self.rows else [()] * len(self.columns)
         return [
-            any(cell.is_number for cell in column) and all(cell.is_number or not cell.text for cell in column)
+            any(entry.is_number for entry in column) and all(entry.is_number or not entry.text for entry in column)
             for column in columns
         ]
 
@@ -91,10 +91,10 @@ class Token:
     """A piece of a passage and how much it is shaded.
 
     Arguments:
-        text: as it stands in the passage, with the spaces around it.
-        share: from 0, no shade, to 1, the darkest; None for what was not measured.
-        hint: what a reader sees who points at it; by default the share in percent.
-        is_added: whether it is no part of the text as it was written, such as a separator; set smaller.
+        text: as in the passage, with the spaces around it.
+        share: the shade, from 0, none, to 1, the darkest; None for a piece that was not measured.
+        hint: the tooltip; by default the share in percent.
+        is_added: whether it is a piece that the author did not write, such as a separator; set smaller.
     """
 
     text: str
@@ -108,12 +108,12 @@ class Token:
 
     @property
     def percent(self) -> int:
-        """The share in whole percent; what is more than 0 is at least 1."""
+        """The share in whole percent; a share above 0 is at least 1."""
         share = self.share or 0.0
         return max(round(100 * share), 1 if share > 0 else 0)
 
     @property
-    def said(self) -> str:
+    def tooltip(self) -> str:
         """``hint``, or the share in percent, or nothing."""
         return self.hint or ("" if self.share is None else f"{self.percent} %")
 
@@ -123,8 +123,8 @@ class Passage:
     """A text whose tokens are shaded, e.g. by how often jostling each of them flips the prediction.
 
     Arguments:
-        tokens: in order; their texts together are the text.
-        label: what stands above it, e.g. prediction and truth.
+        tokens: in order; their texts joined are the text.
+        label: a line above the text, e.g. prediction and truth.
     """
 
     tokens: Sequence[Token]
@@ -133,19 +133,19 @@ class Passage:
 
 @dataclass(frozen=True)
 class Section:
-    """One part of a page: paragraphs, figure, legend, passages, table, notes; all but the title may be missing.
+    """One part of a page: paragraphs, figure, legend, passages, table, notes. Only the title is required.
 
     Arguments:
         title: the heading.
         text: paragraphs.
-        figure_svg: an ``<svg>`` element as ``jostle.figures.svg`` makes it. It goes into the page as it is.
+        figure_svg: an ``<svg>`` element made by ``jostle.figures.svg``. It is not escaped.
         caption: of the figure.
         table: a table.
         notes: remarks and warnings, set apart.
-        alt: what the figure shows, for people who cannot see it; by default title and caption.
+        alt: a description of the figure for readers who cannot see it; by default title and caption.
         passages: texts with shaded tokens.
-        legend: what the shades mean: words shaded as tokens are, above the passages.
-        is_listed: whether the table of contents has it; a section that goes on with the one before need not be there.
+        legend: the meaning of the shades: shaded words above the passages.
+        is_listed: whether it is in the table of contents; a section that continues the one before need not be.
     """
 
     title: str
@@ -177,10 +177,10 @@ class Page:
     Arguments:
         title: of the page.
         lead: the answer in a sentence or two.
-        sections: a table of contents appears from four on.
+        sections: a page of four or more has a table of contents.
         settings: what was measured and how, by name.
         footer: where the page comes from.
-        data: anything JSON can hold; goes into the page, ``recover`` reads it back. NaN and infinity become null.
+        data: anything that JSON can hold, stored in the page for ``recover``. NaN and infinity become null.
     """
 
     title: str
@@ -191,9 +191,9 @@ class Page:
     data: Mapping[str, Any] = field(default_factory=dict)
 
 
-def _cell(value: Value | Cell) -> Cell:
-    if isinstance(value, Cell):
+def _entry(value: Value | Entry) -> Entry:
+    if isinstance(value, Entry):
         return value
     if isinstance(value, str):
-        return Cell(value)
-    return Cell(f"{value:,}" if isinstance(value, int) else f"{value:.4g}".replace("-", "\N{MINUS SIGN}"), value)
+        return Entry(value)
+    return Entry(f"{value:,}" if isinstance(value, int) else f"{value:.4g}".replace("-", "\N{MINUS SIGN}"), value)

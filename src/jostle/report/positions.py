@@ -1,4 +1,4 @@
-"""Where in the input the changes are, and how sure each of these numbers is."""
+"""The sections on positions: the mean change by position of the token, with intervals."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,23 +11,18 @@ from jostle.base.estimate import TARGETS
 from jostle.estimates import Measurement
 from jostle.figures import Series, curves, svg
 from jostle.figures.profile import profile_svg
-from jostle.figures.style import quantity
+from jostle.figures.style import is_flip, quantity
 from jostle.intervals import anytime, fixed
-from jostle.report.page import Cell, Section, Table, Value
+from jostle.report.page import Entry, Section, Table, Value
 from jostle.sampling import PLANS, Plan, Until
 
 _GROUPS = 12  # rows of the table of positions
-_LEAST_TRIALS = 10  # what rests on fewer is left out of the figure: its interval is almost all there is
-_SHORTEST_HORIZON = 16.0  # as for the positions of a profile
+_LEAST_TRIALS = 10  # rows with fewer are left out of the figure: their intervals would fill it
+_SHORTEST_HORIZON = 16.0  # the same as for the positions of a profile
 
 
-def is_flip(m: Measurement) -> bool:
-    """Whether the numbers of a measurement are shares of flips."""
-    return m.settings.response.split(":")[0] == "flip"
-
-
-def where(measured: Sequence[Measurement]) -> list[Section]:
-    """The sections on positions: a heat map for each model where they form a grid, else one line for each."""
+def position_sections(measured: Sequence[Measurement]) -> list[Section]:
+    """A heat map for each model if positions form a grid, else one section with a line for each model."""
     profile = measured[0].profile
     if len(profile.values) < 2:
         return []
@@ -37,7 +32,7 @@ def where(measured: Sequence[Measurement]) -> list[Section]:
 
 
 def _certainty(m: Measurement) -> str:
-    """The caption of a heat map: how many trials a position has, and how wide its interval is."""
+    """The caption of a heat map: the number of trials of a position, and the width of its interval."""
     profile = m.profile
     known = profile.counts > 0
     counts, widths = profile.counts[known], (profile.high - profile.low)[known] / 2
@@ -56,14 +51,14 @@ def _lines(measured: Sequence[Measurement]) -> Section:
     """One line for each model over ranges of positions, and the same as a table."""
     profile, ranges = measured[0].profile, _ranges(measured[0].profile.counts)
     groups = {m.name: [_group(m, start, stop) for start, stop in ranges] for m in measured}
-    rows: list[list[Value | Cell]] = []
+    rows: list[list[Value | Entry]] = []
     for number, (start, stop) in enumerate(ranges):
-        cells = [_cell(parts[number]) for parts in groups.values()]
+        entries = [_entry(parts[number]) for parts in groups.values()]
         name = str(start) if stop - start == 1 else f"{start} to {stop - 1}"
-        rows.append([Cell(name, start), *cells, int(profile.counts[start:stop].sum())])
+        rows.append([Entry(name, start), *entries, int(profile.counts[start:stop].sum())])
     text = "Positions count from 0, the first token of an input."
     if profile.counts[ranges[-1][1] - 1] * 2 < profile.counts.max():
-        text += " Few inputs are long, so later positions have fewer trials each and stand together in wider ranges."
+        text += " Few inputs are long, so later positions have fewer trials each and are grouped in wider ranges."
     place, level = "position of the token in its input", f"{measured[0].settings.level:.0%}".replace("%", " %")
     lines = [_series(name, parts) for name, parts in groups.items()]
     return Section(
@@ -93,10 +88,10 @@ class _Group:
 def _group(m: Measurement, start: int, stop: int) -> _Group:
     """The mean over all trials at these positions, with an interval.
 
-    Flips are independent draws given the inputs, so those of several positions are counted together, and the interval
-    is the one that a single position would have: a confidence sequence where sampling stopped by what it saw, else
-    Clopper and Pearson's. Of other changes only intervals by position are known. Their mean, weighted by trials, is
-    wider than it need be; where means are about normal it holds however the positions depend on one another.
+    Flips are independent draws given the inputs. So flips at several positions are counted together, and the interval
+    is that of a single position: a confidence sequence if sampling stopped early, otherwise Clopper and Pearson's. For
+    other responses only intervals by position are known. Their mean, weighted by trials, is wider than necessary; if
+    means are about normal, it covers however the positions depend on each other.
     """
     profile = m.profile
     counts = profile.counts[start:stop]
@@ -112,7 +107,7 @@ def _group(m: Measurement, start: int, stop: int) -> _Group:
 
 
 def _pooled(m: Measurement, flips: int, trials: int, share: float) -> tuple[float, float]:
-    """The interval of a share of flips at positions that are this share of all."""
+    """The interval of a share of flips at some positions, which are ``share`` of all positions."""
     level = m.settings.level
     plan = specs.build(PLANS, m.settings.plan, "plan", Plan)
     if isinstance(plan, Until):
@@ -123,16 +118,17 @@ def _pooled(m: Measurement, flips: int, trials: int, share: float) -> tuple[floa
     return float(low), float(high)
 
 
-def _cell(group: _Group) -> Cell:
+def _entry(group: _Group) -> Entry:
+    """The mean of a group with its interval, for the table."""
     if not group.trials:
-        return Cell("", group.value)
+        return Entry("", group.value)
     is_bounded = np.isfinite(group.low) and np.isfinite(group.high)
     ends = f" [{group.low:.4f}, {group.high:.4f}]" if is_bounded else ""
-    return Cell(f"{group.value:.4f}{ends}", group.value)
+    return Entry(f"{group.value:.4f}{ends}", group.value)
 
 
 def _series(name: str, groups: Sequence[_Group]) -> Series:
-    """The groups as a line: NaN, which is a gap, for those that rest on few trials, unless all do."""
+    """The groups as a line, with gaps at groups of few trials, unless all groups have few."""
     least = min(_LEAST_TRIALS, max(group.trials for group in groups))
     middles = [(group.start + group.stop - 1) / 2 for group in groups]
     shown = np.asarray([(g.value, g.low, g.high) if g.trials >= least else (np.nan,) * 3 for g in groups])
@@ -140,7 +136,7 @@ def _series(name: str, groups: Sequence[_Group]) -> Series:
 
 
 def _ranges(counts: NDArray[np.int64]) -> list[tuple[int, int]]:
-    """Ranges of positions that hold about as many trials each, as far as there are any."""
+    """Ranges of positions with about the same number of trials, from the first position with trials to the last."""
     first, last = np.flatnonzero(counts)[[0, -1]].tolist()
     if last - first < _GROUPS:
         return [(place, place + 1) for place in range(first, last + 1)]

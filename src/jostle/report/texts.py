@@ -1,7 +1,4 @@
-"""Texts with each token shaded by how often jostling it flips the prediction.
-
-What a report on texts shows beside the measurement: clean answers, and how often each token of a few flips.
-"""
+"""Texts in a report: clean answers of models, flips by token, and passages shaded by them."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -22,70 +19,26 @@ from jostle.sampling import Evaluation, Grid
 from jostle.tokens import Inputs, TextView, TokenFunction
 from jostle.tokens.text import padding_id
 
-_UNREAD_SHOWN = 160
-LEGEND_SHARES = (0.05, 0.25, 0.5, 0.75, 1.0)
-
-
-def passage(pieces: Sequence[Piece], counts: NDArray[np.float64], draws: int, label: str = "") -> Passage:
-    """One text, shaded.
-
-    >>> pieces = [Piece("[CLS]", (0,), is_special=True), Piece("not", (1,)), Piece(" "), Piece("bad", (2,))]
-    >>> [(token.text, token.share, token.hint) for token in passage(pieces, np.array([np.nan, 3, 0]), 4).tokens][1:]
-    [('not', 0.75, '3 of 4 draws flip (75 %)'), (' ', None, ''), ('bad', 0.0, '0 of 4 draws flip (0 %)')]
-
-    Arguments:
-        pieces: of the text, as ``TextReader.pieces`` gives them.
-        counts: (tokens,) draws that flipped the prediction, NaN for tokens that were not jostled.
-        draws: how often each token was jostled.
-        label: what stands above it.
-    """
-    return Passage([_token(piece, counts, draws) for piece in pieces], label)
-
-
-def legend(draws: int, level: str = "") -> list[Token]:
-    """What the shades mean."""
-    times = f"{draws:,} draws for each token" if draws > 1 else "one change for each token"
-    shades = [Token(f"{share:.0%}".replace("%", " %"), share) for share in LEGEND_SHARES] if draws > 1 else []
-    ends = [Token("never", 0.0, "no draw flips the prediction"), *shades]
-    return [
-        Token("flips the prediction:"),
-        *(ends if draws > 1 else [ends[0], Token("always", 1.0)]),
-        Token(times + level),
-    ]
-
-
-def _token(piece: Piece, counts: NDArray[np.float64], draws: int) -> Token:
-    if piece.is_unread:
-        more = len(piece.text) > _UNREAD_SHOWN
-        return Token(piece.text[:_UNREAD_SHOWN] + (" …" if more else ""), None, "not read: the text is cut before it")
-    flips = [float(counts[number]) for number in piece.tokens if np.isfinite(counts[number])]
-    if not flips:
-        hint = "not jostled" if piece.tokens else ""
-        return Token(piece.text, None, hint, piece.is_special)
-    said = ", ".join(f"{flip:.0f} of {draws} draws flip ({flip / draws:.0%})".replace("%", " %") for flip in flips)
-    if len(flips) > 1:
-        said = f"{len(flips)} tokens: {said}"
-    return Token(piece.text, max(flips) / draws, said, piece.is_special)
-
-
 Models = Mapping[str, Callable[..., Any]]
 Texts = Mapping[str, Tensor]
 Floats = NDArray[np.float64]
 
+LEGEND_SHARES = (0.05, 0.25, 0.5, 0.75, 1.0)
 _TRIALS_AT_ONCE = 512
+_UNREAD_SHOWN = 160  # characters shown of the part that a model does not read
 
 
 @dataclass(frozen=True)
-class Way:
-    """How texts are asked about.
+class TextSettings:
+    """How models are asked about texts.
 
     Arguments:
-        view: what a token is.
-        perturbation: what a token becomes.
+        view: of the tokens.
+        perturbation: of one token.
         seed: of the noise.
-        batch_size: most texts of a batch.
-        device: where models run; None for where they are.
-        progress: of ``flip_counts``: a bar on a terminal, plain lines elsewhere, nothing, or your own function.
+        batch_size: the largest number of texts in a batch.
+        device: of the models; None leaves them where they are.
+        progress: of ``flip_counts``, as for ``jostle.measure``.
     """
 
     view: TextView
@@ -96,14 +49,14 @@ class Way:
     progress: Progress = False
 
 
-def taken(texts: Texts, rows: NDArray[np.int64]) -> dict[str, Tensor]:
-    """These rows of encoded texts."""
+def rows_of(texts: Texts, rows: NDArray[np.int64]) -> dict[str, Tensor]:
+    """Some rows of encoded texts."""
     return {key: tensor[torch.from_numpy(rows)] for key, tensor in texts.items()}
 
 
-def clean_answers(models: Models, texts: Texts, way: Way) -> dict[str, Tensor]:
-    """What each model answers about the texts as they are, (texts, classes), in float64."""
-    with _asking(models, texts, way) as evaluation:
+def clean_answers(models: Models, texts: Texts, settings: TextSettings) -> dict[str, Tensor]:
+    """The outputs of each model for the clean texts, (texts, classes), in float64."""
+    with _evaluating(models, texts, settings) as evaluation:
         batching = evaluation.batching
         order = batching.order(np.arange(len(evaluation.inputs)))
         found = {}
@@ -113,16 +66,16 @@ def clean_answers(models: Models, texts: Texts, way: Way) -> dict[str, Tensor]:
     return found
 
 
-def flip_counts(models: Models, texts: Texts, way: Way, draws: int) -> tuple[dict[str, Floats], int]:
-    """How many of ``draws`` jostles of each token flip a prediction, (texts, tokens) a model, and how many were made.
+def flip_counts(models: Models, texts: Texts, settings: TextSettings, draws: int) -> tuple[dict[str, Floats], int]:
+    """For each model (texts, tokens), the number of draws that flip the prediction; and the number of draws per token.
 
-    Tokens are numbered from the start of their text, whatever the padding; NaN stands where there is no token, or none
-    that may be jostled. All models get the same noise. A perturbation without randomness is drawn once.
+    Tokens are numbered from the start of their text, whatever the padding. NaN: no token, or one that is not jostled.
+    All models get the same noise. A perturbation without randomness is drawn once.
     """
-    with _asking(models, texts, way) as evaluation:
-        inputs, plan = evaluation.inputs, Grid(1 if way.perturbation.is_deterministic else draws)
+    with _evaluating(models, texts, settings) as evaluation:
+        inputs, plan = evaluation.inputs, Grid(1 if settings.perturbation.is_deterministic else draws)
         counts = np.full((len(models), len(inputs), inputs.num_tokens), np.nan)
-        report, all_rows = reporter(way.progress, "examples"), np.arange(len(inputs))
+        report, all_rows = reporter(settings.progress, "examples"), np.arange(len(inputs))
         for trials in plan.blocks(inputs, all_rows, _TRIALS_AT_ONCE):
             numbers = inputs.addresses(trials.inputs, trials.tokens)
             counts[:, trials.inputs, numbers] = 0.0
@@ -135,10 +88,10 @@ def flip_counts(models: Models, texts: Texts, way: Way, draws: int) -> tuple[dic
     return dict(zip(models, counts, strict=True)), plan.draws
 
 
-def root_mean_square(models: Models, texts: Texts, way: Way) -> dict[str, float]:
-    """For each model, the root of the mean square of an entry of the embedded tokens that may be jostled."""
+def root_mean_square(models: Models, texts: Texts, settings: TextSettings) -> dict[str, float]:
+    """For each model, the root mean square of the entries of embedded tokens that may be jostled."""
     found = {}
-    with _asking(models, texts, way) as evaluation:
+    with _evaluating(models, texts, settings) as evaluation:
         inputs, batching = evaluation.inputs, evaluation.batching
         chosen = batching.order(np.arange(len(inputs)))
         mask = np.ones((len(inputs), inputs.num_tokens), bool) if inputs.mask is None else inputs.mask
@@ -148,24 +101,69 @@ def root_mean_square(models: Models, texts: Texts, way: Way) -> dict[str, float]
                 batch, first = batching.batch(chosen[cut])
                 part = torch.from_numpy(mask[chosen[cut], first:])
 
-                def look(embedded: Tensor, part: Tensor = part, squares: list[Tensor] = squares) -> Tensor:
+                def collect(embedded: Tensor, part: Tensor = part, squares: list[Tensor] = squares) -> Tensor:
                     kept = part[:, : embedded.shape[1]].to(embedded.device)
                     squares.append(embedded.detach().double().square().mean(dim=2)[kept].cpu())
                     return embedded
 
-                function(batch, look)
+                function(batch, collect)
             found[function.name] = float(torch.cat(squares).mean().sqrt())
     return found
 
 
 @contextmanager
-def _asking(models: Models, texts: Texts, way: Way) -> Iterator[Evaluation]:
-    """Models that can be asked about texts, in eval mode within."""
-    inputs = Inputs(dict(texts), way.view, None, padding_id(models.values()))
-    functions = [TokenFunction(model, inputs, name, way.device) for name, model in models.items()]
-    evaluation = Evaluation(functions, way.perturbation, RESPONSES.get("flip")(), way.seed, way.batch_size)
+def _evaluating(models: Models, texts: Texts, settings: TextSettings) -> Iterator[Evaluation]:
+    """An evaluation of models on texts; inside, the models are in eval mode."""
+    inputs = Inputs(dict(texts), settings.view, None, padding_id(models.values()))
+    functions = [TokenFunction(model, inputs, name, settings.device) for name, model in models.items()]
+    evaluation = Evaluation(
+        functions, settings.perturbation, RESPONSES.get("flip")(), settings.seed, settings.batch_size
+    )
     with ExitStack() as modes:
         for function in functions:
             modes.enter_context(function.evaluating())
         evaluation.check()
         yield evaluation
+
+
+def passage(pieces: Sequence[Piece], counts: NDArray[np.float64], draws: int, label: str = "") -> Passage:
+    """One text, each token shaded by its share of flips.
+
+    >>> pieces = [Piece("[CLS]", (0,), is_special=True), Piece("not", (1,)), Piece(" "), Piece("bad", (2,))]
+    >>> [(token.text, token.share, token.hint) for token in passage(pieces, np.array([np.nan, 3, 0]), 4).tokens][1:]
+    [('not', 0.75, '3 of 4 draws flip (75 %)'), (' ', None, ''), ('bad', 0.0, '0 of 4 draws flip (0 %)')]
+
+    Arguments:
+        pieces: of the text, from ``TextReader.pieces``.
+        counts: (tokens,) draws that flipped the prediction, NaN for tokens that were not jostled.
+        draws: of each token.
+        label: a line above the text.
+    """
+    return Passage([_token(piece, counts, draws) for piece in pieces], label)
+
+
+def legend(draws: int, level: str = "") -> list[Token]:
+    """The legend of the shades."""
+    times = f"{draws:,} draws for each token" if draws > 1 else "one change for each token"
+    shades = [Token(f"{share:.0%}".replace("%", " %"), share) for share in LEGEND_SHARES] if draws > 1 else []
+    ends = [Token("never", 0.0, "no draw flips the prediction"), *shades]
+    return [
+        Token("flips the prediction:"),
+        *(ends if draws > 1 else [ends[0], Token("always", 1.0)]),
+        Token(times + level),
+    ]
+
+
+def _token(piece: Piece, counts: NDArray[np.float64], draws: int) -> Token:
+    """A piece of a text with its shade and tooltip."""
+    if piece.is_unread:
+        more = len(piece.text) > _UNREAD_SHOWN
+        return Token(piece.text[:_UNREAD_SHOWN] + (" …" if more else ""), None, "not read: the text is cut before it")
+    flips = [float(counts[number]) for number in piece.tokens if np.isfinite(counts[number])]
+    if not flips:
+        hint = "not jostled" if piece.tokens else ""
+        return Token(piece.text, None, hint, piece.is_special)
+    shown = ", ".join(f"{flip:.0f} of {draws} draws flip ({flip / draws:.0%})".replace("%", " %") for flip in flips)
+    if len(flips) > 1:
+        shown = f"{len(flips)} tokens: {shown}"
+    return Token(piece.text, max(flips) / draws, shown, piece.is_special)

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from jostle.base.estimate import provenance
-from jostle.report import Cell, Page, Section, Table
+from jostle.report import Entry, Page, Section, Table
 from jostle.report.page import Value
 from jostle.studies.folder import FIGURES, Summary, read_summary
 from jostle.studies.schema import to_plain
@@ -39,14 +39,14 @@ def _lead(rows: list[Row]) -> str:
 
 
 def _board(rows: list[Row]) -> Section:
-    lines: list[list[Value | Cell]] = [
+    lines: list[list[Value | Entry]] = [
         [
-            Cell(row.name, link=_title(row)),
+            Entry(row.name, link=_title(row)),
             row.claim,
             "\n".join(row.measured),
-            Cell(row.verdict, tone=_TONES.get(row.status, "")),
+            Entry(row.verdict, tone=_TONES.get(row.status, "")),
             row.scale,
-            Cell(f"{row.minutes:.1f}", row.minutes),
+            Entry(f"{row.minutes:.1f}", row.minutes),
         ]
         for row in rows
     ]
@@ -94,9 +94,9 @@ def _findings(summary: Summary) -> Table:
         [
             finding.statement,
             finding.expected,
-            Cell(finding.measured, finding.value),
-            "exact" if finding.level is None else Cell(f"{finding.level:.4g}", finding.level),
-            Cell(
+            Entry(finding.measured, finding.value),
+            "exact" if finding.level is None else Entry(f"{finding.level:.4g}", finding.level),
+            Entry(
                 finding.verdict.value + (" (beyond the claim)" if finding.is_beyond else ""),
                 tone=_TONES[finding.verdict],
             ),

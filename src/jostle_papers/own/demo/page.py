@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from jostle.base.store import Record, Store
 from jostle.estimates import Comparison, Difference, Measurement
 from jostle.figures import Series, curves, differences, heat_maps, svg
-from jostle.report import Cell, Page, Section, Table
+from jostle.report import Entry, Page, Section, Table
 from jostle_papers.own.demo.findings import findings, headline
 
 
@@ -109,13 +109,13 @@ def _table(store: Store) -> Section:
         rows.append(
             [
                 name,
-                Cell(f"{trained['parameters']:,}", trained["parameters"]),
+                Entry(f"{trained['parameters']:,}", trained["parameters"]),
                 trained["epochs"],
-                Cell(f"{trained['train_accuracy']:.1%}", trained["train_accuracy"]),
-                Cell(f"{trained['test_accuracy']:.1%}", trained["test_accuracy"]),
-                Cell(f"{value:.4f}", value),
-                Cell(f"[{low:.4f}, {high:.4f}]", low),
-                Cell(f"{passes:,}", passes),
+                Entry(f"{trained['train_accuracy']:.1%}", trained["train_accuracy"]),
+                Entry(f"{trained['test_accuracy']:.1%}", trained["test_accuracy"]),
+                Entry(f"{value:.4f}", value),
+                Entry(f"[{low:.4f}, {high:.4f}]", low),
+                Entry(f"{passes:,}", passes),
             ]
         )
     columns = [
@@ -151,7 +151,7 @@ def _pairs(store: Store) -> Section:
     levels = sweep(store)
     std = store["settings"]["training_std"] if store["settings"]["training_std"] in levels else next(iter(levels))
     pairs = [(pair.first, pair.second) for pair in levels[std].differences]
-    rows = [[Cell(f"{a} - {b}"), *(_signed(levels[level].difference(a, b)) for level in levels)] for a, b in pairs]
+    rows = [[Entry(f"{a} - {b}"), *(_signed(levels[level].difference(a, b)) for level in levels)] for a, b in pairs]
     return Section(
         title="Pair by pair, on the same noise",
         text=[
@@ -190,7 +190,7 @@ def _blank(store: Store) -> Section:
     settings, kinds = store["settings"], ("blank", "inked")
     stds = (settings["faint_std"], settings["training_std"])
     cells = {(kind, std): Comparison.from_dict(store[f"patches/{kind}/{std:g}"]) for std in stds for kind in kinds}
-    rows = [[Cell(name), *(_interval(cell[name]) for cell in cells.values())] for name in settings["networks"]]
+    rows = [[Entry(name), *(_interval(cell[name]) for cell in cells.values())] for name in settings["networks"]]
     return Section(
         title="Why faint noise can matter",
         text=[
@@ -207,10 +207,10 @@ def _blank(store: Store) -> Section:
     )
 
 
-def _interval(m: Measurement) -> Cell:
-    return Cell(f"{m.value:.3f} [{m.low:.3f}, {m.high:.3f}]", m.value)
+def _interval(m: Measurement) -> Entry:
+    return Entry(f"{m.value:.3f} [{m.low:.3f}, {m.high:.3f}]", m.value)
 
 
-def _signed(difference: Difference) -> Cell:
+def _signed(difference: Difference) -> Entry:
     text = f"{difference.value:+.3f}"
-    return Cell(text if difference.low > 0 or difference.high < 0 else f"({text})", difference.value)
+    return Entry(text if difference.low > 0 or difference.high < 0 else f"({text})", difference.value)

@@ -1,3 +1,5 @@
+"""A page as HTML, and its data read back."""
+
 import base64
 import hashlib
 import re
@@ -7,7 +9,8 @@ import pytest
 
 from jostle.base.errors import UsageError
 from jostle.figures import Series, curves, svg
-from jostle.report import Cell, Page, Passage, Section, Table, Token, render, write
+from jostle.report import Entry, Page, Passage, Section, Table, Token, recover, render, write
+from jostle.report.html import json_for_script
 
 EVIL = "<script>alert('x')</script><img src=x onerror=\"alert(1)\">"
 VOID = {"meta", "link", "img", "br", "hr", "input"}
@@ -48,7 +51,7 @@ def figure(name: str = "vit") -> str:
 
 
 def page(name: str = "vit", sections: int = 1) -> Page:
-    table = Table([f"{name} column", "value"], [[name, 0.5], ["cnn", Cell("1.0 [0.9, 1.1]", 1.0)]], f"{name} table")
+    table = Table([f"{name} column", "value"], [[name, 0.5], ["cnn", Entry("1.0 [0.9, 1.1]", 1.0)]], f"{name} table")
     section = Section(
         f"On {name}", [f"{name} text"], figure(name), f"{name} caption", table, [f"{name} note"], f"{name} alt"
     )
@@ -207,32 +210,32 @@ def test_a_share_is_a_share(share):
         Token("a", share)
 
 
-def of_cells(*cells: Cell) -> Tree:
+def of_cells(*cells: Entry) -> Tree:
     table = Table([str(number) for number in range(len(cells))], [list(cells)])
     return Tree(render(Page("t", "", [Section("", table=table), Section("On a"), Section("On a"), Section("b")])))
 
 
 def test_a_cell_leads_to_the_first_section_of_that_title():
-    tree = of_cells(Cell("see a", link="On a"), Cell("nowhere", link="gone"), Cell("plain"))
+    tree = of_cells(Entry("see a", link="On a"), Entry("nowhere", link="gone"), Entry("plain"))
     cell_links = [a["href"] for a in tree.find("a")][len(tree.find("li")) :]
     assert cell_links == ["#s-on-a"]
     assert "see a" in tree.texts
 
 
 def test_lines_of_a_cell_stand_one_below_the_other():
-    tree = of_cells(Cell("first: 1\nsecond: `x`"), Cell("alone"))
+    tree = of_cells(Entry("first: 1\nsecond: `x`"), Entry("alone"))
     assert [a.get("class") for a in tree.find("ul")] == ["lines"]
     assert tree.texts[tree.texts.index("first: 1") + 1 :][:2] == ["second: ", "x"]
 
 
 def test_a_tone_is_a_colour_beside_the_word():
-    tree = of_cells(Cell("AGREES", tone="good"), Cell("UNDECIDED"))
+    tree = of_cells(Entry("AGREES", tone="good"), Entry("UNDECIDED"))
     assert [a["class"] for a in tree.find("span")] == ["tone good"]
     assert {"AGREES", "UNDECIDED"} <= set(tree.texts)
 
 
 def test_the_parts_of_a_cell_are_only_text():
-    tree = of_cells(Cell(f"{EVIL}\n{EVIL}", tone="bad"), Cell(EVIL, link="b"), Cell("x", link=EVIL))
+    tree = of_cells(Entry(f"{EVIL}\n{EVIL}", tone="bad"), Entry(EVIL, link="b"), Entry("x", link=EVIL))
     assert tree.find("img") == []
     assert "".join(tree.texts).count(EVIL) == 3
 
@@ -244,8 +247,48 @@ def test_figures_are_not_cut_on_narrow_screens():
 
 
 def test_rows_with_lines_are_stacked_on_narrow_screens_under_the_names_of_their_columns():
-    stacked, flat = of_cells(Cell("x"), Cell("a\nb", "a")), of_cells(Cell("x"), Cell("a b"))
+    stacked, flat = of_cells(Entry("x"), Entry("a\nb", "a")), of_cells(Entry("x"), Entry("a b"))
     assert [a["data-column"] for _, a in stacked.tags if "data-column" in a] == ["0", "1"]
     assert [a["class"] for a in stacked.find("div") if a.get("role") == "region"] == ["table stacked"]
     assert not any("data-column" in a for _, a in flat.tags)
     assert [a["class"] for a in flat.find("div") if a.get("role") == "region"] == ["table"]
+
+
+AWKWARD = {"name": "</script><!-- & \u2028 \"'", "numbers": [1, 0.1, None, True], "nested": {"é": ["模"]}}
+
+
+def test_what_goes_in_comes_out(tmp_path):
+    write(Page("Title", "", [], data=AWKWARD), tmp_path / "page.html")
+    assert recover(tmp_path / "page.html") == AWKWARD
+
+
+def test_the_first_block_counts_whatever_the_text_says(tmp_path):
+    fake = '<script type="application/json" id="jostle-data">{"fake":1}</script>'
+    write(Page(fake, fake, [], data={"real": fake}), tmp_path / "page.html")
+    assert recover(tmp_path / "page.html") == {"real": fake}
+
+
+def test_numbers_json_cannot_hold_become_null(tmp_path):
+    write(Page("Title", "", [], data={"a": [float("nan")], "b": (float("inf"), 1.5)}), tmp_path / "page.html")
+    assert recover(tmp_path / "page.html") == {"a": [None], "b": [None, 1.5]}
+
+
+def test_no_text_can_leave_the_block():
+    assert not set("<>&\u2028") & set(json_for_script(AWKWARD))
+
+
+def test_things_json_cannot_hold_are_refused():
+    with pytest.raises(UsageError, match="cannot become JSON"):
+        json_for_script({"a": object()})
+
+
+def test_other_files_hold_no_data(tmp_path):
+    path = tmp_path / "page.html"
+    path.write_text("<p>hello</p>", encoding="utf-8")
+    with pytest.raises(UsageError, match="holds no data"):
+        recover(path)
+    path.write_text('<script type="application/json" id="jostle-data">{"a":</script>', encoding="utf-8")
+    with pytest.raises(UsageError, match="damaged"):
+        recover(path)
+    with pytest.raises(UsageError, match="does not exist"):
+        recover(tmp_path / "none.html")

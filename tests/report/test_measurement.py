@@ -5,7 +5,7 @@ import torch
 
 import jostle
 from jostle.report import recover, render, write
-from jostle.report.measurement import measured_page, percent
+from jostle.report.measurement import measurement_page, percent
 from tests.tokens.made_up_texts import Bag, padded, sentences
 
 
@@ -18,7 +18,7 @@ def comparison():
 
 def test_one_model(comparison, tmp_path):
     m = comparison["one"]
-    page = measured_page(m, inputs="csv:a.csv", notes=["a note"], columns={"accuracy": {"one": "81 %"}})
+    page = measurement_page(m, inputs="csv:a.csv", notes=["a note"], columns={"accuracy": {"one": "81 %"}})
     html = render(page)
     lead = page.lead.replace("\N{NO-BREAK SPACE}", " ")
     assert f"flips the prediction in {percent(m.value)} (95 % interval: {percent(m.low)} to" in lead
@@ -30,7 +30,7 @@ def test_one_model(comparison, tmp_path):
 
 def test_the_table_of_positions_holds_all_trials(comparison):
     m = comparison["one"]
-    [where] = [section for section in measured_page(m, inputs="x").sections if section.title.startswith("Where")]
+    [where] = [section for section in measurement_page(m, inputs="x").sections if section.title.startswith("Where")]
     rows = where.table.rows
     assert sum(row[-1] for row in rows) == m.trials
     whole = sum(row[1].key * row[-1] for row in rows) / m.trials
@@ -38,7 +38,7 @@ def test_the_table_of_positions_holds_all_trials(comparison):
 
 
 def test_several_models(comparison):
-    page = measured_page(comparison, inputs="x")
+    page = measurement_page(comparison, inputs="x")
     assert [section.title for section in page.sections] == ["How often", "Side by side", "Where in the input"]
     assert comparison.difference("one", "two").verdict in render(page)
 
@@ -47,9 +47,9 @@ def test_patches_and_other_responses():
     images = torch.randn(6, 1, 8, 8)
     model = lambda batch: batch.flatten(1)[:, :3]  # noqa: E731
     m = jostle.measure(model, images, tokens="patches:4", perturbation="gaussian-noise:1", plan="grid:2")
-    assert "<svg" in render(measured_page(m, inputs="x"))
+    assert "<svg" in render(measurement_page(m, inputs="x"))
     choices = {"tokens": "whole", "perturbation": "gaussian-noise:1", "plan": "grid:2", "response": "margin"}
-    page = measured_page(jostle.measure(model, images, **choices), inputs="x")
+    page = measurement_page(jostle.measure(model, images, **choices), inputs="x")
     assert [section.title for section in page.sections] == ["How often"]  # one token has no place
     assert "mean margin" in page.lead
 
@@ -64,7 +64,9 @@ def test_percent(value, text):
 def test_an_interval_that_is_none_is_not_shown_as_one():
     choices = {"tokens": jostle.Embeddings(), "perturbation": jostle.GaussianNoise(3.0), "average": "micro"}
     given = padded(sentences([3, 9, 4, 14, 5, 7]))
-    html = render(measured_page(jostle.measure(Bag(), given, plan="until:half_width=0.2", **choices), inputs="x"))
+    html = render(measurement_page(jostle.measure(Bag(), given, plan="until:half_width=0.2", **choices), inputs="x"))
     assert "none with average=micro" in html
     assert "[0.0000, 1.0000]" not in html
-    assert "none with" not in render(measured_page(jostle.measure(Bag(), given, plan="grid:2", **choices), inputs="x"))
+    assert "none with" not in render(
+        measurement_page(jostle.measure(Bag(), given, plan="grid:2", **choices), inputs="x")
+    )

@@ -1,11 +1,13 @@
-"""How often each token flips: against a loop over single texts, and a closed form."""
+"""Clean answers, flips by token, and passages shaded by them."""
 
 import numpy as np
 import pytest
 import torch
 
+from jostle.integrations.text_pieces import Piece
 from jostle.perturbations import Deletion, GaussianNoise
-from jostle.report.texts import Way, clean_answers, flip_counts, root_mean_square, taken
+from jostle.report import Page, Section, render
+from jostle.report.texts import TextSettings, clean_answers, flip_counts, legend, passage, root_mean_square, rows_of
 from jostle.tokens import Embeddings, Words
 from tests.tokens.made_up_texts import PAD, Bag, network, padded, sentences
 
@@ -20,7 +22,7 @@ def alone(model, ids):
 
 def test_deletion_is_a_loop_over_single_texts():
     model = network("roberta")
-    way = Way(Words(special=False), Deletion())
+    way = TextSettings(Words(special=False), Deletion())
     counts, draws = flip_counts({"m": model}, padded(TEXTS), way, draws=7)
     assert draws == 1  # no randomness
     expected = np.full((5, 9), np.nan)
@@ -40,8 +42,8 @@ def test_noise_flips_a_bag_of_words_as_often_as_the_closed_form_says(side):
 
     model, std, draws = Bag(), 3.0, 400
     given = padded(TEXTS, side)
-    counts, made = flip_counts({"m": model}, given, Way(Embeddings(), GaussianNoise(std), seed=3), draws)
-    logits = clean_answers({"m": model}, given, Way(Embeddings(), GaussianNoise(0.0)))["m"].reshape(-1)
+    counts, made = flip_counts({"m": model}, given, TextSettings(Embeddings(), GaussianNoise(std), seed=3), draws)
+    logits = clean_answers({"m": model}, given, TextSettings(Embeddings(), GaussianNoise(0.0)))["m"].reshape(-1)
     assert made == draws
     for row, ids in enumerate(TEXTS):
         share = float(ndtr(-abs(float(logits[row])) * len(ids) / (std * float(model.weights.detach().norm()))))
@@ -53,14 +55,14 @@ def test_noise_flips_a_bag_of_words_as_often_as_the_closed_form_says(side):
 
 def test_models_get_the_same_noise():
     twins = {"a": Bag(), "b": Bag()}
-    counts, _ = flip_counts(twins, padded(TEXTS), Way(Embeddings(), GaussianNoise(2.0)), 20)
+    counts, _ = flip_counts(twins, padded(TEXTS), TextSettings(Embeddings(), GaussianNoise(2.0)), 20)
     assert np.array_equal(counts["a"], counts["b"], equal_nan=True)
 
 
 def test_clean_answers_come_in_the_order_of_the_texts():
     model = network("bert")
     given = padded(TEXTS)
-    found = clean_answers({"m": model}, given, Way(Embeddings(), GaussianNoise(1.0), batch_size=2))["m"]
+    found = clean_answers({"m": model}, given, TextSettings(Embeddings(), GaussianNoise(1.0), batch_size=2))["m"]
     assert torch.allclose(found, torch.stack([alone(model, ids) for ids in TEXTS]))
 
 
@@ -69,7 +71,8 @@ def test_clean_answers_come_in_the_order_of_the_texts():
 def test_the_size_of_embedded_tokens(where, special):
     model = network("bert")
     given = padded(TEXTS)
-    found = root_mean_square({"m": model}, given, Way(Embeddings(where, special=special), GaussianNoise(0.0)))["m"]
+    settings = TextSettings(Embeddings(where, special=special), GaussianNoise(0.0))
+    found = root_mean_square({"m": model}, given, settings)["m"]
     words = model.get_input_embeddings()
     squares = []
     for ids in TEXTS:
@@ -79,6 +82,47 @@ def test_the_size_of_embedded_tokens(where, special):
 
 
 def test_taken():
-    rows = taken(padded(TEXTS), np.array([3, 0]))
+    rows = rows_of(padded(TEXTS), np.array([3, 0]))
     assert rows["input_ids"][0, :7].tolist() == TEXTS[3].tolist()
     assert rows["input_ids"][1, 3:].tolist() == [PAD] * 6
+
+
+def test_a_token_says_its_flips():
+    pieces = [
+        Piece("[CLS]", (0,), is_special=True),
+        Piece("bad", (1,)),
+        Piece(" "),
+        Piece("\U0001f600", (2, 3)),
+        Piece(" the rest" * 50, is_unread=True),
+    ]
+    tokens = passage(pieces, np.array([np.nan, 10.0, 5.0, 40.0]), 40, "label").tokens
+    assert [token.share for token in tokens] == [None, 0.25, None, 1.0, None]
+    assert [token.is_added for token in tokens] == [True, False, False, False, False]
+    assert [token.tooltip for token in tokens] == [
+        "not jostled",
+        "10 of 40 draws flip (25 %)",
+        "",
+        "2 tokens: 5 of 40 draws flip (12 %), 40 of 40 draws flip (100 %)",
+        "not read: the text is cut before it",
+    ]
+    assert tokens[-1].text.endswith(" …")
+    assert len(tokens[-1].text) < 170
+
+
+def test_the_legend_says_how_many_draws_there_were():
+    assert [token.text for token in legend(40)][-1] == "40 draws for each token"
+    assert [token.text for token in legend(1)] == [
+        "flips the prediction:",
+        "never",
+        "always",
+        "one change for each token",
+    ]
+
+
+def test_legend_and_added_tokens_are_on_the_page():
+    pieces = [Piece("<s>", (0,), is_special=True), Piece(" a<b", (1,))]
+    one = passage(pieces, np.array([np.nan, 3.0]), 4)
+    html = render(Page("t", "", [Section("s", passages=[one], legend=legend(4))]))
+    assert '<span class="added" title="not jostled">&lt;s&gt;</span>' in html
+    assert '<mark style="--share: 75" title="3 of 4 draws flip (75 %)"> a&lt;b</mark>' in html
+    assert '<p class="legend">flips the prediction:' in html
