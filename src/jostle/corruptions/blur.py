@@ -9,7 +9,7 @@ from scipy import ndimage
 from jostle.corruptions.corruption import Draws, Floats, corruption, scale_of
 from jostle.corruptions.pixels import smear, zoom
 
-_TRUNCATE = 4.0  # Gaussians end after so many standard deviations
+_TRUNCATE = 4.0  # standard deviations after which a Gaussian ends
 
 
 def blur_gaussian(images: Floats, sigma: float) -> Floats:
@@ -22,7 +22,7 @@ def blur_gaussian(images: Floats, sigma: float) -> Floats:
 def defocus_blur(images: Floats, draws: Draws, radius: float, softness: float) -> Floats:  # noqa: ARG001
     """Convolution with a disk of some radius whose rim is softened by a small Gaussian: out of focus.
 
-    At 32 x 32 a disk of a radius below 1 is a single pixel; so it is at any size, and the Gaussian does the blurring.
+    At 32 x 32 a disk with a radius below 1 is a single pixel, and the Gaussian does the blurring; so at any size.
     """
     scale = scale_of(images)
     kernel = disk(radius * scale if radius >= 1 else 0.0, softness * scale, max(1, round(scale)))

@@ -1,4 +1,4 @@
-"""What happens to a file: contrast, elastic transform, pixelate and JPEG. Hendrycks and Dietterich (2019).
+"""Digital processing: contrast, elastic transform, pixelate and JPEG. Hendrycks and Dietterich (2019).
 
 Settings of CIFAR-10-C.
 """

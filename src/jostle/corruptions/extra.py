@@ -45,7 +45,8 @@ def spatter(
     """Drops on the lens: pale water, added, at severities 1 to 3; brown mud, which covers, at 4 and 5.
 
     Drops are where normal noise, blurred by a Gaussian of std ``size``, exceeds a threshold. Differs: the rim of a
-    drop, from which the shading of water is made, is the border of that set here, and an edge detector's answer there.
+    drop, from which the shading of water is made, is the border of that set here; in CIFAR-10-C an edge detector finds
+    it.
     """
     scale = scale_of(images)
     layer = mean + std * _blur_noise(draws.normals(0, *images.shape[2:]), size, scale)

@@ -45,7 +45,7 @@ def poisson(means: Floats, uniforms: Floats) -> Floats:
 
 
 def _step(guess: Floats, means: Floats, levels: Floats, active: NDArray[np.intp], by: int) -> None:
-    """Move the ``active`` guesses up (by 1) or down (by -1), in place, until each is the smallest that will do."""
+    """Move the ``active`` guesses up (by 1) or down (by -1), in place, until each is the smallest that is allowed."""
     while len(active):
         lower = guess[active] - (by < 0)
         reaches = special.pdtr(lower, means[active]) >= levels[active]

@@ -14,7 +14,7 @@ from typing import Literal, overload
 from jostle.base import checks
 from jostle.base.errors import FailureError, UsageError
 from jostle.base.progress import Progress
-from jostle.base.registry import Registry, unknown_name
+from jostle.base.registry import Registry
 from jostle.data.dataset import SPLITS, Dataset
 from jostle.data.downloads import download as download_files
 from jostle.data.inventory import DatasetState, describe
@@ -93,8 +93,7 @@ def names(kind: str = "image") -> list[str]:
 
 def source_of(name: str) -> Callable[[str], Dataset] | Callable[[str], TextDataset] | FileDataset:
     """The function or object that reads the dataset ``name``, of images or of texts."""
-    if name not in names("all"):
-        raise unknown_name("dataset", name, names("all"))
+    checks.choice("dataset", name, names("all"))
     return DATASETS.get(name) if name in DATASETS.names() else TEXT_DATASETS.get(name)
 
 

@@ -25,8 +25,8 @@ def _file(name: str, size: int, sha256: str) -> OfficialFile:
 class FashionMnist(FileDataset):
     """Fashion-MNIST: 60,000 training and 10,000 test pictures of clothes, 28 x 28 grey pixels, from the official files.
 
-    Where the test images are absent, the last 10,000 training images are the test split and the others the training
-    split, so that no image is in both; the dataset's note says so.
+    If the test images are absent, the last 10,000 training images are the test split and the others the training split,
+    so that no image is in both; the dataset's note says so.
     """
 
     name = "fashion-mnist"
@@ -40,7 +40,7 @@ class FashionMnist(FileDataset):
     )
 
     def names_of(self, split: str) -> tuple[str, ...]:
-        """All files: which images are for training depends on whether the test images are there."""
+        """All four files for training: which images are for training depends on whether the test images are there."""
         return _TRAIN + _TEST if split == "train" else _TEST
 
     def missing(self, split: str, names: Collection[str]) -> tuple[str, ...]:
@@ -54,10 +54,10 @@ class FashionMnist(FileDataset):
         is_official = found.names.issuperset(_TEST)
         names = _TEST if is_official and split == "test" else _TRAIN
         images = read_images(found.path(names[0]), found.path(names[1]), classes=10)
-        return images if is_official else _held_out(images, split, found)
+        return images if is_official else _hold_out(images, split, found)
 
 
-def _held_out(images: Images, split: str, found: FoundFiles) -> Images:
+def _hold_out(images: Images, split: str, found: FoundFiles) -> Images:
     kept = len(images.labels) - HELD_OUT
     if kept < 1:
         raise UsageError(

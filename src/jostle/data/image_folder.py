@@ -16,7 +16,6 @@ from torch import Tensor
 
 from jostle.base import checks, specs
 from jostle.base.errors import UsageError
-from jostle.base.registry import unknown_name
 from jostle.data.dataset import Dataset
 from jostle.data.preprocessing import PixelMaker, Preprocessing, read
 from jostle.data.selection import check_limit, check_seed, choose
@@ -129,8 +128,7 @@ def _parse(spec: str) -> tuple[Path, dict[str, Any]]:
     if positional:
         raise UsageError(f"data {spec!r}: write options as key=value, for example images:photos:size=224,seed=0")
     for key in named:
-        if key not in _OPTIONS:
-            raise unknown_name("option of images", key, _OPTIONS)
+        checks.choice("option of images", key, _OPTIONS)
     path = Path(folder).expanduser()
     if not path.is_dir():
         raise UsageError(f"data {spec!r}: the folder {folder} does not exist; give one that holds JPEG or PNG files")

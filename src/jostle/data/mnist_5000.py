@@ -29,8 +29,8 @@ SPLIT_SEED = 5000
 def mnist_5000(split: str) -> Dataset:
     """400 training and 100 test digits of each class, in a fixed shuffled order, pixels scaled to [-1, 1].
 
-    The scaling (pixel / 255 - 0.5) / 0.5 is the one paper 1 (2403.06925) uses for images. The split is fixed once and
-    for all by ``SPLIT_SEED``, so that numbers from different runs are about the same digits.
+    The scaling (pixel / 255 - 0.5) / 0.5 is paper 1's (2403.06925). ``SPLIT_SEED`` fixes the split once and for all, so
+    that all runs use the same digits.
     """
     table = read_table(find_file())
     pixels, labels = table[:, :-1], table[:, -1]

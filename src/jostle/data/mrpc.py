@@ -1,7 +1,7 @@
 """MRPC from its two official files. Dolan and Brockett (2005), "Automatically constructing a corpus of sentential
 paraphrases".
 
-A file is tab-separated with a header, CRLF and a byte order mark; quotation marks are literal.
+A file is tab-separated with a header, CRLF and a byte order mark; quotation marks are ordinary characters.
 """
 
 import torch
@@ -31,7 +31,7 @@ class Mrpc(TextFileDataset):
     folders = ("mrpc", "MRPC")
     licence = "Microsoft Research terms (research use)"
     origin = f"published at {_ADDRESS}"
-    # Sizes and checksums of the files at the address as a widely used list of datasets gives them; then those of a
+    # Sizes and checksums of the files at the address, as a widely used list of datasets gives them; below those of a
     # second copy that is in use.
     files = (
         _file("train", 1_047_044, "60a9b09084528f0673eedee2b69cb941920f0b8cd0eeccefc464a98768457f89"),
@@ -43,7 +43,7 @@ class Mrpc(TextFileDataset):
     )
 
     def names_of(self, split: str) -> tuple[str, ...]:
-        """One file a split."""
+        """The one file of the split."""
         return (_FILES[split],)
 
     def read_texts(self, split: str, found: FoundFiles) -> TextDataset:

@@ -1,7 +1,7 @@
 """Quora question pairs from two files of the balanced partition of Wang, Hamza and Florian (2017), arXiv 1702.03814.
 
 A file is tab-separated without a header: label, first question, second question, number of the pair; quotation marks
-are literal.
+are ordinary characters.
 """
 
 import torch
@@ -17,8 +17,8 @@ _FILES = {"train": "bimpm_dev.tsv", "test": "bimpm_test.tsv"}
 class Qqp(TextFileDataset):
     """Quora question pairs: 10,000 + 10,000 balanced pairs; 1 if both questions ask the same.
 
-    The partition's development pairs are the training split and its test pairs the test split, because its large
-    training file is not widely to be had. No pair is in both; some single questions are. GLUE's QQP, paper 1's
+    The development pairs of the partition are the training split and its test pairs the test split, because its large
+    training file is hard to get. No pair is in both splits; some single questions are. GLUE's QQP, paper 1's
     (2403.06925), is another sample: 363,846 + 40,430 pairs, 37 % duplicates.
     """
 
@@ -35,11 +35,11 @@ class Qqp(TextFileDataset):
     )
 
     def names_of(self, split: str) -> tuple[str, ...]:
-        """One file a split."""
+        """The one file of the split."""
         return (_FILES[split],)
 
     def read_texts(self, split: str, found: FoundFiles) -> TextDataset:
-        """The pairs of one file, in its order, in which the two labels take turns."""
+        """The pairs of one file, in its order, in which the two labels alternate."""
         rows = read_pairs(found.path(_FILES[split]), columns=4, texts=(1, 2))
         part = "development" if split == "train" else "test"
         note = f"the {part} pairs of the balanced partition of arXiv 1702.03814"

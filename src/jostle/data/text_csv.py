@@ -12,7 +12,6 @@ import torch
 
 from jostle.base import checks
 from jostle.base.errors import UsageError
-from jostle.base.registry import unknown_name
 from jostle.data.dataset import SPLITS
 from jostle.data.text_dataset import TextDataset, share_split
 from jostle.data.text_tables import decode, number_labels, read_bytes, split_rows
@@ -107,8 +106,7 @@ def read_spec(spec: str) -> tuple[str, dict[str, str]]:
         raise UsageError(f"data {spec!r} must read csv:FILE, for example csv:reviews.csv or csv:pairs.tsv:second=text2")
     named = dict(part.strip().partition("=")[::2] for part in options.split(",") if part.strip())
     for key in named:
-        if key not in _OPTIONS:
-            raise unknown_name("option of csv", key, _OPTIONS)
+        checks.choice("option of csv", key, _OPTIONS)
     return file, named
 
 
@@ -169,9 +167,7 @@ def _find_column(header: Sequence[str], name: str, path: Path) -> int:
     """The number of the column called ``name``, from 0."""
     if header.count(name) > 1:
         raise UsageError(f"{path} has {header.count(name)} columns called {name!r}; rename all but one")
-    if name not in header:
-        raise unknown_name(f"column of {path}", name, header)
-    return header.index(name)
+    return header.index(checks.choice(f"column of {path}", name, header))
 
 
 def _problem(row: Sequence[str], header: Sequence[str], label: int | None) -> str:

@@ -8,7 +8,7 @@ import torch
 from jostle.base.errors import UsageError
 from jostle.data.image_folder import ImageFiles
 
-# Everyday scenes, such as ImageNet has; the package's other pictures are textures, drawings and microscopy.
+# Everyday scenes, as in ImageNet; the other pictures of the package are textures, drawings and microscopy.
 NAMES = ("astronaut.png", "camera.png", "chelsea.png", "coffee.png", "motorcycle_left.png", "rocket.jpg")
 
 

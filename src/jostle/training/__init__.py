@@ -1,7 +1,7 @@
-"""Training a model until it fits: a plain loop, its checkpoints, and the accuracy of what came out.
+"""Train a model until it fits: a plain loop with checkpoints, and the loss and accuracy of the result.
 
-Here: how weights are found, saved and loaded. Not here: what a model looks like (``jostle.models``) or how sensitive
-it is; measure that from ``on_epoch``. To read it: ``fit.py`` is the run, ``loop.py`` an epoch of it.
+To read it: ``fit.py`` is a run, ``loop.py`` an epoch, ``objective.py`` what a step minimises. To measure sensitivity
+while a model trains, use ``on_epoch`` of ``fit``.
 """
 
 from jostle.training.checkpoints import load_weights, save_weights

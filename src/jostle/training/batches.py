@@ -1,4 +1,4 @@
-"""Examples of a dataset as a model takes them."""
+"""Batches of a dataset, on the device and in the floating-point type of a model."""
 
 from collections.abc import Iterator
 
@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from jostle.base.errors import UsageError
 from jostle.data import Dataset
-from jostle.training.randomness import order, shuffled_by_length
+from jostle.training.randomness import order, order_by_length
 
 
 class Batches:
@@ -38,21 +38,21 @@ class Batches:
         return self._inputs[start:stop].to(self._device, self._kind), self._labels[start:stop]
 
     def all(self, batch_size: int) -> Iterator[tuple[Tensor, Tensor]]:
-        """Every example once: in their order, but texts by length, so that little padding is computed."""
+        """Every example once: images in their order, texts by length, so that little padding is computed."""
         if self.lengths is None:
             yield from (self.slice(start, start + batch_size) for start in range(0, len(self), batch_size))
         else:
             yield from map(self.take, torch.split(self.lengths.argsort(stable=True), batch_size))
 
     def shuffled(self, batch_size: int, seed: int, epoch: int) -> tuple[Tensor, ...]:
-        """Which examples each step of an epoch takes: in random order; of texts, batches of about the same length."""
+        """The examples of each step of an epoch, in random order; texts in batches of about the same length."""
         if self.lengths is None:
             return torch.split(order(len(self), seed, epoch), batch_size)
-        return shuffled_by_length(self.lengths, batch_size, seed, epoch)
+        return order_by_length(self.lengths, batch_size, seed, epoch)
 
 
 def _lengths(model: nn.Module, inputs: Tensor) -> Tensor | None:
-    """How many tokens each text has, (examples,), if the inputs are texts of a model that says what padding is."""
+    """Number of tokens of each text, (examples,); None unless the inputs are texts of a model with a padding id."""
     pad = getattr(model, "pad", None)
     if not isinstance(pad, int) or inputs.dim() != 2 or inputs.is_floating_point():
         return None

@@ -26,15 +26,15 @@ OPTIMIZER_PREFIX = "optimizer/"
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """Training after some epoch: everything needed to go on as if nothing had happened.
+    """The state of training after some epoch, from which it continues as if it had never stopped.
 
     Arguments:
         weights: the model's ``state_dict``.
         optimizer: for each parameter by its index, the optimiser's tensors by name.
         scaler: state of the gradient scaler; empty unless training is in float16.
-        epochs: how many are done.
-        record: loss and accuracy by the number of epochs after which they were taken; 0 is before training.
-        settings: what must be the same for the run to go on; JSON values.
+        epochs: number of epochs done.
+        record: loss and accuracy by the number of epochs done; 0 is before training.
+        settings: those that must be the same for the run to continue; JSON values.
     """
 
     weights: dict[str, Tensor]
@@ -70,10 +70,10 @@ def save(
 
 
 def load(path: str | Path) -> Checkpoint:
-    """Read what ``save`` wrote; any other file is one clear line."""
+    """Read the file that ``save`` wrote; any other file is an error of one line."""
     tensors, metadata = _read(path)
     if "training" not in metadata:
-        raise UsageError(f"{path} holds weights but no training state, so training cannot go on from it")
+        raise UsageError(f"{path} holds weights but no training state, so training cannot continue from it")
     if metadata.get("format") != FORMAT:
         found = metadata.get("format")
         raise UsageError(
@@ -101,7 +101,7 @@ def restore(
     scaler: torch.amp.GradScaler,
     source: str | Path,
 ) -> None:
-    """Put the weights and the state of optimiser and scaler in place; ``source`` names the checkpoint in errors."""
+    """Restore the weights and the state of optimiser and scaler; ``source`` names the checkpoint in errors."""
     _fill(model, checkpoint.weights, source)
     groups = optimizer.state_dict()["param_groups"]
     optimizer.load_state_dict({"state": checkpoint.optimizer, "param_groups": groups})
@@ -137,7 +137,7 @@ def _write(path: str | Path, tensors: dict[str, Tensor], metadata: dict[str, str
     with replacing(path) as temporary:
         try:
             save_file(tensors, temporary, metadata=metadata)
-        except SafetensorError as error:  # What a full disk raises here.
+        except SafetensorError as error:  # as for a full disk
             raise FailureError(f"could not write {path}: {error}; nothing was left behind") from error
 
 
@@ -155,7 +155,7 @@ def _read(path: str | Path) -> tuple[dict[str, Tensor], dict[str, str]]:
 
 
 def _fill(model: nn.Module, tensors: Mapping[str, Tensor], source: str | Path) -> None:
-    """Copy ``tensors`` into ``model``, or say what does not fit and leave the model as it was."""
+    """Copy ``tensors`` into ``model``; if some do not fit, raise and leave the model as it was."""
     own = model.state_dict()
     problems = [f"lacks {name}" for name in own if name not in tensors]
     problems += [f"has unexpected {name}" for name in tensors if name not in own]

@@ -1,4 +1,4 @@
-"""What is known of a training run: at one epoch, and over all of them."""
+"""The record of a training run: at one epoch, and over all epochs."""
 
 from dataclasses import dataclass
 
@@ -7,12 +7,12 @@ from torch import nn
 
 @dataclass(frozen=True)
 class Epoch:
-    """Where training stands after ``number`` epochs; 0 is before training.
+    """The state of training after ``number`` epochs; 0 is before training.
 
     Arguments:
         number: epochs done.
         loss: mean over the whole training set, in eval mode, after the epoch.
-        accuracy: likewise.
+        accuracy: on the same examples.
         model: the model itself, in eval mode, so that a callback can measure it.
     """
 
@@ -24,13 +24,13 @@ class Epoch:
 
 @dataclass(frozen=True)
 class History:
-    """How training went.
+    """Loss and accuracy at all evaluations of a training run.
 
     Arguments:
-        evaluated: after how many epochs loss and accuracy were taken: 0, ``evaluate_every``, ..., the last.
-        losses: mean training loss at each of these.
-        accuracies: training accuracy at each of these.
-        stopped: ``target accuracy`` or ``max epochs``: what ended it.
+        evaluated: epochs done at each evaluation: 0, ``evaluate_every``, ..., the last.
+        losses: mean training loss at each evaluation.
+        accuracies: training accuracy at each evaluation.
+        stopped: ``target accuracy`` or ``max epochs``, the reason of the end.
     """
 
     evaluated: tuple[int, ...]

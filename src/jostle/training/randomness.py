@@ -1,4 +1,4 @@
-"""Randomness of training: order of examples and dropout, as functions of seed and epoch; global generators, lent."""
+"""Randomness of training: order of examples and dropout, as functions of seed and epoch."""
 
 import contextlib
 import hashlib
@@ -15,19 +15,19 @@ _POOL = 20  # batches sorted together: on QQP 9 % of the tokens computed are pad
 
 
 def order(examples: int, seed: int, epoch: int) -> Tensor:
-    """In which order an epoch takes its examples: a permutation of 0 .. ``examples`` - 1."""
+    """The order of the examples in an epoch: a permutation of 0 .. ``examples`` - 1."""
     return torch.randperm(examples, generator=torch.Generator().manual_seed(_derive("order", seed, epoch)))
 
 
-def shuffled_by_length(lengths: Tensor, batch_size: int, seed: int, epoch: int) -> tuple[Tensor, ...]:
-    """Batches of an epoch, each of texts of about the same length: which examples each of them takes.
+def order_by_length(lengths: Tensor, batch_size: int, seed: int, epoch: int) -> tuple[Tensor, ...]:
+    """The examples of each batch of an epoch, in batches of texts of about the same length.
 
     Texts are dealt at random into pools of ``_POOL`` batches and sorted within them; see ``jostle.data.length_order``.
 
     Arguments:
         lengths: (examples,).
-        batch_size: of each batch but a last one of every pool.
-        seed, epoch: what the order is a function of.
+        batch_size: of all batches but the last of each pool.
+        seed, epoch: the order is a function of these.
     """
     dealt = length_order(lengths, batch_size, _derive("order", seed, epoch), pool=_POOL)
     return tuple(torch.from_numpy(batch) for batch in dealt.batches)
@@ -48,8 +48,8 @@ def own_randomness(purpose: str, seed: int, epoch: int, device: torch.device) ->
 
 @contextlib.contextmanager
 def random_numbers(seed: int) -> Iterator[None]:
-    """Inside, the global generators of torch, numpy and Python are functions of ``seed``; then they are as before."""
-    # Asking a CUDA device that nobody has used would set it up, and it has no state to lose.
+    """Inside, the global generators of torch, numpy and Python are functions of ``seed``; then they are put back."""
+    # A CUDA device that nobody has used has no state to keep, and asking for it would set the device up.
     devices = list(range(torch.cuda.device_count())) if torch.cuda.is_initialized() else []  # type: ignore[no-untyped-call]
     of_python, of_numpy = random.getstate(), np.random.get_state()  # noqa: NPY002 - the global one is what others use
     try:
