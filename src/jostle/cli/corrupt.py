@@ -1,4 +1,4 @@
-"""``jostle corrupt``: corrupted images as a picture to look at or as arrays to go on with."""
+"""``jostle corrupt``: corrupted images as a picture or as arrays."""
 
 import json
 import sys
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
 _PICTURES = (".png", ".svg", ".pdf")
 _ARRAYS = ".npz"
 _SPLIT = "test"
-_CELL, _GAP = 0.8, 0.06  # inches
-_ENOUGH_TO_JUDGE = 16  # images that are looked at for their range, even if one is shown
+_SIDE, _GAP = 0.8, 0.06  # of an image in the picture, in inches
+_ENOUGH_TO_JUDGE = 16  # images whose range is checked, even if one is shown
 
 DATA_HELP = (
     "Images: a dataset's name (jostle list datasets), a .npy, .npz or .safetensors file with one array, "
     "images:DIR:mean=0.5,std=0.5, or py:MODULE_OR_FILE:FACTORY."
 )
-CORRUPTION_HELP = "Names or families, separated by commas; all for everything."
+CORRUPTION_HELP = "Names or families, separated by commas, or all."
 SEVERITY_HELP = "From 1 to 5, several as 1/3/5."
-OUT_HELP = "A picture (.png, .svg, .pdf) of one image under everything, or arrays (.npz) of --limit images."
+OUT_HELP = "A picture (.png, .svg, .pdf) of one image under all corruptions, or arrays (.npz) of --limit images."
 RANGE_HELP = "Values of black and white in a file of floats, for example --value-range 0/1."
 
 
@@ -41,9 +41,9 @@ def corrupt(
     severity: Annotated[str, Parameter(help=SEVERITY_HELP)] = "1/3/5",
     out: Annotated[Path, Parameter(name=["--out", "--output", "-o"], help=OUT_HELP)] = Path("corruptions.png"),
     split: Annotated[str | None, Parameter(help="Which part of a named dataset; by default test.")] = None,
-    image: Annotated[int, Parameter(converter=whole, help="Which image a picture shows, from 0.")] = 0,
-    limit: Annotated[int, Parameter(converter=whole, help="How many images arrays hold, the first.")] = 100,
-    seed: Annotated[int, Parameter(converter=whole, help="Same seed, same noise for every image.")] = 0,
+    image: Annotated[int, Parameter(converter=whole, help="Number of the image in the picture, from 0.")] = 0,
+    limit: Annotated[int, Parameter(converter=whole, help="Number of images in the arrays; the first ones.")] = 100,
+    seed: Annotated[int, Parameter(converter=whole, help="Seed of the corruptions.")] = 0,
     value_range: Annotated[str, Parameter(help=RANGE_HELP, allow_leading_hyphen=True)] = "-1/1",
     as_json: Annotated[bool, Parameter(name="--json", negative="", show_default=False, help="Print JSON.")] = False,
 ) -> None:
@@ -57,13 +57,14 @@ def corrupt(
       jostle corrupt --data cifar-10 --corruption fog --severity 2
         --limit 1000 --out fog.npz
 
-    Arrays are named fog-2 and so on; labels, if known, are called labels.
+    Arrays are named by corruption and severity, for example fog-2; the array
+    labels holds the labels, if they are known.
     """
     check_outputs({"--out": out}, [("--data", data)])
     suffix = out.suffix.lower()
     if suffix not in (*_PICTURES, _ARRAYS):
         raise UsageError(f"--out {out} must end in {', '.join(_PICTURES)} for a picture or {_ARRAYS} for arrays")
-    severities, ends = _severities(severity), _range(value_range)
+    severities, ends = _read_severities(severity), _read_range(value_range)
     if image < 0 or limit < 1:
         raise UsageError(f"--image {image} must be at least 0 and --limit {limit} at least 1")
     import numpy as np
@@ -71,7 +72,7 @@ def corrupt(
     from jostle.cli.inputs import has_no_splits
     from jostle.corruptions.corruption import apply_corruption, check_images
 
-    names = _names(corruption)
+    names = _read_names(corruption)
     is_picture = suffix in _PICTURES
     images, labels = _load(data, split, max(image + 1, _ENOUGH_TO_JUDGE) if is_picture else limit)
     with warnings.catch_warnings(record=True) as noticed:
@@ -84,7 +85,7 @@ def corrupt(
         raise UsageError(f"--image {image}: {data} holds {counted(len(images), 'image')}, numbered from 0")
     shown, indices = images[first:end], np.arange(first, end)
 
-    def cells() -> Iterator[tuple[str, int, Any]]:
+    def results() -> Iterator[tuple[str, int, Any]]:
         for name in names:
             for one in severities:
                 yield name, one, apply_corruption(shown, name, one, seed, ends, indices)
@@ -94,17 +95,17 @@ def corrupt(
 
         which = "" if has_no_splits(data) else f"{split or _SPLIT} "
         note = f"{data}, {which}image {image}, seed {seed}; self-made, not the CIFAR-10-C files"
-        save(_grid(shown[0], cells(), len(names), severities, ends, note), out)
+        save(_draw_grid(shown[0], results(), len(names), severities, ends, note), out)
     else:
-        _write_arrays(out, cells(), labels)
+        _write_arrays(out, results(), labels)
     found = {"file": str(out), "corruptions": names, "severities": severities, "images": len(shown), "seed": seed}
     at = "severity" if len(severities) == 1 else "severities"
     summary = f"{counted(len(names), 'corruption')} at {at} {', '.join(map(str, severities))}: {out}"
     print(json.dumps(found, indent=1) if as_json else summary)  # noqa: T201
 
 
-def _names(text: str) -> list[str]:
-    """The corruptions that a list of names and families stands for, each once."""
+def _read_names(text: str) -> list[str]:
+    """The corruptions in a list of names and families, each once."""
     from jostle.corruptions import CORRUPTIONS, FAMILIES, names
 
     found: list[str] = []
@@ -119,14 +120,14 @@ def _names(text: str) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def _severities(text: str) -> list[int]:
+def _read_severities(text: str) -> list[int]:
     words = text.replace(",", "/").split("/")
     if not all(word.strip() in ("1", "2", "3", "4", "5") for word in words):
         raise UsageError(f"--severity {text} must be whole numbers from 1 to 5, several as 1/3/5")
     return list(dict.fromkeys(int(word) for word in words))
 
 
-def _range(text: str) -> tuple[float, float]:
+def _read_range(text: str) -> tuple[float, float]:
     try:
         low, high = (float(word) for word in text.split("/"))
     except ValueError:
@@ -135,7 +136,7 @@ def _range(text: str) -> tuple[float, float]:
 
 
 def _load(spec: str, split: str | None, limit: int) -> tuple[Any, Any]:
-    """The first images and, of a named dataset, their labels."""
+    """The first images and, for a named dataset, their labels."""
     import jostle.data
     from jostle.cli.inputs import check_name, has_no_splits, load_inputs
     from jostle.data.image_folder import open_images
@@ -144,7 +145,7 @@ def _load(spec: str, split: str | None, limit: int) -> tuple[Any, Any]:
         images = load_inputs(spec, split or "train", limit)
         if isinstance(images, dict):
             raise UsageError(f"--data {spec} holds {', '.join(images)}; give a file with one array of images")
-        return _readable(images), None
+        return _as_readable(images), None
     check_name(spec)
     split = split or _SPLIT
     if spec.startswith("images:"):
@@ -154,22 +155,22 @@ def _load(spec: str, split: str | None, limit: int) -> tuple[Any, Any]:
     return dataset.inputs, dataset.labels if dataset.classes > 1 else None  # one class is a folder without classes
 
 
-def _readable(images: Any) -> Any:
-    """Images of a kind that numpy has no numbers for, such as bfloat16, as float32."""
+def _as_readable(images: Any) -> Any:
+    """Images of a type that numpy does not have, such as bfloat16, as float32."""
     import torch
 
     is_half = isinstance(images, torch.Tensor) and images.dtype == torch.bfloat16
     return images.float() if is_half else images
 
 
-def _write_arrays(path: Path, cells: Iterable[tuple[str, int, Any]], labels: Any) -> None:
-    """An .npz file, one array after the other, so that only one of them is in memory; the same bytes every time."""
+def _write_arrays(path: Path, results: Iterable[tuple[str, int, Any]], labels: Any) -> None:
+    """Write an .npz file, one array after the other, so that only one is in memory; the same bytes every time."""
     import numpy as np
 
     with replacing(path) as temporary, zipfile.ZipFile(temporary, "w", zipfile.ZIP_STORED) as archive:
         if labels is not None:
             _append(archive, "labels", np.asarray(labels))
-        for name, severity, images in cells:
+        for name, severity, images in results:
             _append(archive, f"{name}-{severity}", np.asarray(images))
 
 
@@ -180,22 +181,22 @@ def _append(archive: zipfile.ZipFile, name: str, array: Any) -> None:
         npy.write_array(file, array, allow_pickle=False)
 
 
-def _grid(
+def _draw_grid(
     clean: Any,
-    cells: Iterable[tuple[str, int, Any]],
+    results: Iterable[tuple[str, int, Any]],
     rows: int,
     severities: list[int],
     ends: tuple[float, float],
     note: str,
 ) -> "Figure":
-    """Rows are corruptions, columns severities, with the clean image in front of each row."""
+    """A figure whose rows are corruptions and whose columns are severities, with the clean image first in each row."""
     from matplotlib.figure import Figure
 
     from jostle.figures.style import INK, MUTED, styled
 
     clean_pixels = _pixels(clean, ends)
     ratio = clean_pixels.shape[0] / clean_pixels.shape[1]
-    step_x, step_y, left, head, foot = _CELL + _GAP, _CELL * ratio + _GAP, 1.5, 0.3, 0.3
+    step_x, step_y, left, head, foot = _SIDE + _GAP, _SIDE * ratio + _GAP, 1.5, 0.3, 0.3
     width, height = left + step_x * (1 + len(severities)), head + step_y * rows + foot
     with styled():
         figure = Figure(figsize=(width, height))
@@ -205,15 +206,15 @@ def _grid(
         def draw(pixels: Any, row: int, column: int) -> None:
             x, y = left + column * step_x, height - head - row * step_y
             axes.imshow(
-                pixels, extent=(x, x + _CELL, y - _CELL * ratio, y), cmap="gray", vmin=0, vmax=1, interpolation="none"
+                pixels, extent=(x, x + _SIDE, y - _SIDE * ratio, y), cmap="gray", vmin=0, vmax=1, interpolation="none"
             )
 
         for column, title in enumerate(["clean", *map(str, severities)]):
-            axes.text(left + column * step_x + _CELL / 2, height - 0.2, title, color=MUTED, ha="center", va="center")
-        for number, (name, _, images) in enumerate(cells):
+            axes.text(left + column * step_x + _SIDE / 2, height - 0.2, title, color=MUTED, ha="center", va="center")
+        for number, (name, _, images) in enumerate(results):
             row, column = divmod(number, len(severities))
             if column == 0:
-                y = height - head - row * step_y - _CELL * ratio / 2
+                y = height - head - row * step_y - _SIDE * ratio / 2
                 axes.text(left - 0.08, y, name.replace("_", " "), color=INK, ha="right", va="center")
                 draw(clean_pixels, row, 0)
             draw(_pixels(images[0], ends), row, column + 1)

@@ -1,4 +1,4 @@
-"""``jostle data``: which datasets are there, and getting those that are not."""
+"""``jostle data``: the state of all datasets, and downloads."""
 
 import json
 from pathlib import Path
@@ -11,9 +11,9 @@ from rich.table import Table
 if TYPE_CHECKING:
     from jostle.data.inventory import DatasetState
 
-_HELP = """Datasets: what is there, and getting what is not.
+_HELP = """Datasets: which are here, and download those that are not.
 
-Files are looked for in --data DIR, in the folder that the environment
+Files are searched in --data DIR, in the folder that the environment
 variable JOSTLE_DATA names, and in the user's cache; see docs/data.md.
 """
 
@@ -23,10 +23,10 @@ data = App(name="data", help=_HELP, help_format="plaintext")
 @data.command
 def status(
     *,
-    folder: Annotated[Path | None, Parameter(name="--data", help="Folder of datasets to look in first.")] = None,
+    folder: Annotated[Path | None, Parameter(name="--data", help="Folder of datasets to search first.")] = None,
     as_json: Annotated[bool, Parameter(name="--json", negative="", show_default=False, help="Print JSON.")] = False,
 ) -> None:
-    """Say for every dataset where it is, which files there are, and whether their checksums are right.
+    """Show for every dataset its folder, its files, and whether their checksums are right.
 
     jostle data status
     jostle data status --data ~/datasets --json
@@ -39,42 +39,44 @@ def status(
         return
     table = Table("dataset", "state", "where", "files", "licence", box=None, padding=(0, 2))
     for dataset in found:
-        table.add_row(dataset.name, dataset.state, dataset.folder or "-", _files(dataset), dataset.licence or "-")
+        table.add_row(
+            dataset.name, dataset.state, dataset.folder or "-", _describe_files(dataset), dataset.licence or "-"
+        )
     Console(highlight=False, markup=False).print(table)
 
 
 @data.command
 def get(
-    name: Annotated[list[str], Parameter(help="Datasets: jostle list datasets.", negative="")],
+    name: Annotated[list[str], Parameter(help="Names of datasets; jostle list datasets shows them.", negative="")],
     /,
     *,
-    folder: Annotated[Path | None, Parameter(name="--data", help="Folder to put it in, instead of the cache.")] = None,
+    folder: Annotated[Path | None, Parameter(name="--data", help="Folder for the files, instead of the cache.")] = None,
     as_json: Annotated[bool, Parameter(name="--json", negative="", show_default=False, help="Print JSON.")] = False,
-    quiet: Annotated[bool, Parameter(negative="", show_default=False, help="No progress.")] = False,
+    quiet: Annotated[bool, Parameter(negative="", show_default=False, help="Show no progress.")] = False,
 ) -> None:
     """Download the official files of datasets and compare their checksums.
 
-    Files that are there already are left alone. Mind the licence of each:
-    jostle data status prints it.
+    Files that are already there are left alone. Mind the licence of each
+    dataset; jostle data status prints it.
 
       jostle data get mnist fashion-mnist
     """
     from jostle.data import fetch, source_of
 
     for one in name:
-        source_of(one)  # an unknown name is said before any work
+        source_of(one)  # an unknown name is an error before any work
     results = []
     for one in dict.fromkeys(name):
         where, downloaded = fetch(one, folder, progress=not quiet)
         results.append({"name": one, "folder": None if where is None else str(where), "downloaded": downloaded})
         if not as_json:
-            print(_line(one, where, downloaded))  # noqa: T201
+            print(_describe_download(one, where, downloaded))  # noqa: T201
     if as_json:
         print(json.dumps(results, indent=1))  # noqa: T201
 
 
-def _files(dataset: "DatasetState") -> str:
-    """How many files are right, and the names of the others."""
+def _describe_files(dataset: "DatasetState") -> str:
+    """Number of right files, and the names of the others."""
     if not dataset.files or dataset.state == "missing":
         return dataset.note
     right = sum(file.state == "ok" for file in dataset.files)
@@ -84,7 +86,7 @@ def _files(dataset: "DatasetState") -> str:
     return "; ".join([*parts, *([f"missing: {', '.join(missing)}"] if missing else [])])
 
 
-def _line(name: str, where: Path | None, downloaded: list[str]) -> str:
+def _describe_download(name: str, where: Path | None, downloaded: list[str]) -> str:
     if where is None:
         return f"{name}: comes with a Python package, which is installed"
     if not downloaded:
