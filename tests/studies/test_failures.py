@@ -77,9 +77,9 @@ def test_one_network_diverges_and_the_others_are_recorded(tmp_path):
 def test_trying_again_does_only_what_failed(tmp_path, monkeypatch):
     done, follow = [], following.follow
 
-    def watched(chosen, *given):
-        done.append(chosen["lr"])
-        return follow(chosen, *given)
+    def watched(network, *given):
+        done.append(network.lr)
+        return follow(network, *given)
 
     monkeypatch.setattr("jostle_papers.trained.study.follow", watched)
     before = failing(tmp_path, name=Diverging.name)

@@ -4,6 +4,7 @@ Commands run in processes of their own, forked from one that has imported torch 
 times a part of the work and not ten times the start of Python.
 """
 
+import dataclasses
 import json
 import os
 import random
@@ -21,12 +22,17 @@ from safetensors.torch import load_file
 from jostle.base.store import Store
 from jostle.data import DATASETS, Dataset
 from jostle.studies import STUDIES
-from jostle_papers.trained import Training, TrainingStudy, network, noise
+from jostle_papers.trained import Network, Noise, TrainingSettings, TrainingStudy
 
 ROOT = Path(__file__).parent.parent.parent
 SIZES = {"image_size": 28, "channels": 1, "classes": 10}
-VIT = network("vit-small", 0.003, "adam", **SIZES, patch_size=7, depth=1, heads=1, dim_head=8, mlp_dim=16, dim=16)
-MLP = network("mlp", 0.0005, "adam", **SIZES, hidden=[16])
+VIT = Network(
+    model="vit-small",
+    sizes={**SIZES, "patch_size": 7, "depth": 1, "heads": 1, "dim_head": 8, "mlp_dim": 16, "dim": 16},
+    lr=0.003,
+    optimizer="adam",
+)
+MLP = Network(model="mlp", sizes={**SIZES, "hidden": (16,)}, lr=0.0005, optimizer="adam")
 
 
 def blobs(split):
@@ -47,7 +53,7 @@ class First(TrainingStudy):
     settings = {"dataset": "blobs", "batch_size": 20, "max_epochs": 6, "passes": 100}  # noqa: RUF012
     scales = dict.fromkeys(
         ("smoke", "small", "paper"),
-        Training(seeds=1, networks={"vit": VIT, "mlp": MLP}, final={"loud": noise(3.0)}, **settings),
+        TrainingSettings(seeds=1, networks={"vit": VIT, "mlp": MLP}, final={"loud": Noise(3.0)}, **settings),
     )
 
     def figures(self, records):
@@ -63,7 +69,7 @@ class Second(First):
     name = "trained/second"
     scales = dict.fromkeys(
         First.scales,
-        Training(seeds=1, networks={"vit": VIT, "mlp": MLP}, milestones=(0.3, 0.5), std=2.0, **First.settings),
+        TrainingSettings(seeds=1, networks={"vit": VIT, "mlp": MLP}, milestones=(0.3, 0.5), std=2.0, **First.settings),
     )
 
 
@@ -71,8 +77,8 @@ class Diverging(First):
     """One of three networks learns at an absurd rate."""
 
     name = "trained/diverging"
-    networks = {"vit": VIT, "wild": {**MLP, "lr": 1e30}, "mlp": MLP}  # noqa: RUF012
-    scales = dict.fromkeys(First.scales, Training(seeds=1, networks=networks, **First.settings))
+    networks = {"vit": VIT, "wild": dataclasses.replace(MLP, lr=1e30), "mlp": MLP}  # noqa: RUF012
+    scales = dict.fromkeys(First.scales, TrainingSettings(seeds=1, networks=networks, **First.settings))
 
 
 THINGS = {"blobs": blobs}, {study.name: study for study in (First, Second, Diverging)}

@@ -10,7 +10,15 @@ A field that is added later needs a default, so that records without it can stil
 import functools
 from typing import Annotated, Any, TypeVar, cast
 
-from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import (
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    TypeAdapter,
+    ValidationError,
+    WrapSerializer,
+)
 from pydantic_core import PydanticSerializationError
 
 from jostle.base.errors import UsageError
@@ -46,6 +54,18 @@ def _is_not_given(value: object) -> bool:
 
 # The type of a field that a file leaves out where it is None or empty: ``penalty: IfGiven[Penalty | None] = None``.
 IfGiven = Annotated[Thing, Field(exclude_if=_is_not_given)]
+
+
+def _none_if_empty(value: object) -> object:
+    return value or None
+
+
+def _empty_if_none(value: object, write: SerializerFunctionWrapHandler) -> object:
+    return {} if value is None else write(value)
+
+
+# The type of a field that a file holds as {} where it is None: ``corrupted: OrEmpty[CorruptedImages] = None``.
+OrEmpty = Annotated[Thing | None, BeforeValidator(_none_if_empty), WrapSerializer(_empty_if_none)]
 
 
 def to_plain(thing: object) -> Record:

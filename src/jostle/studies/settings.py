@@ -2,9 +2,10 @@
 
 import dataclasses
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 
 from pydantic import ValidationError
 from pydantic_core import to_jsonable_python
@@ -88,11 +89,22 @@ def _read(kind: Any, value: Any, name: str, old: Any) -> Any:
     if get_origin(kind) is tuple and not isinstance(given, list):
         given = [given]
     try:
-        # Through JSON, because only there a list is a tuple while 1 is not true and 2.0 is no whole number.
-        return adapter(kind).validate_json(json.dumps(given), strict=True)
+        # Strictly and from JSON: only so a list can be a tuple while 1 is not true and 2.0 is no whole number. Structs
+        # come from programs and files, where types are what they are.
+        return adapter(kind).validate_json(json.dumps(given), strict=not isinstance(given, dict))
     except ValidationError:
-        expected = getattr(kind, "__name__", str(kind)) if get_origin(kind) is None else str(kind)
-        raise wrong(f"setting {name}", value, f"{expected}, as in the study's own {name}={old!r}") from None
+        raise wrong(f"setting {name}", value, f"{_type_name(kind)}, as in the study's own {name}={old!r}") from None
+
+
+def _type_name(kind: Any) -> str:
+    """A type as people write it.
+
+    >>> _type_name(int), _type_name(tuple[float, ...]), _type_name(Settings | None)
+    ('int', 'tuple[float, ...]', 'Settings | None')
+    """
+    bare = get_args(kind)[0] if get_origin(kind) is Annotated else kind
+    text = bare.__name__ if isinstance(bare, type) and not get_args(bare) else str(bare)
+    return re.sub(r"(\w+\.)+(?=\w)", "", text)
 
 
 def _parse(kind: Any, text: str) -> Any:

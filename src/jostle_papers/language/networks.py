@@ -1,14 +1,14 @@
-"""The networks of studies of text: paper 1's three, and beyond them five more, all with as many layers."""
+"""The networks of studies of text: paper 1's three, and five more beyond them, all with the same number of layers."""
 
-from typing import Any
+from dataclasses import dataclass
 
-from jostle_papers.trained import network
+from jostle_papers.trained.settings import Network, Networks, Sizes
 
 ENCODERS = ("encoder", "encoder-relu", "encoder-linear")
 RECURRENT = ("lstm", "gru")
 NAMES = (*ENCODERS, "decoder", *RECURRENT, "ssm", "bag")
 
-_KINDS: dict[str, tuple[str, dict[str, Any]]] = {
+_KINDS: dict[str, tuple[str, Sizes]] = {
     "encoder": ("text-encoder", {"attention": "softmax"}),
     "encoder-relu": ("text-encoder", {"attention": "relu"}),
     "encoder-linear": ("text-encoder", {"attention": "linear"}),
@@ -20,27 +20,43 @@ _KINDS: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 
-def text_networks(
-    *names: str, lr: float, vocabulary: int, max_length: int, dim: int, depth: int, dropout: float, **transformer: Any
-) -> dict[str, dict[str, Any]]:
+@dataclass(frozen=True, kw_only=True)
+class TextSizes:
+    """Sizes of text networks.
+
+    Arguments:
+        dim, depth, dropout: of all networks.
+        heads, mlp_dim: of the transformers among them.
+    """
+
+    dim: int
+    depth: int
+    dropout: float
+    heads: int
+    mlp_dim: int
+
+
+def text_networks(*names: str, lr: float, vocabulary: int, max_length: int, sizes: TextSizes) -> Networks:
     """Networks by name, all of the same width and depth, trained by AdamW.
 
     Arguments:
         names: of ``NAMES``; all of them if none is given.
-        lr: the learning rate of all.
-        vocabulary, max_length, dim, depth, dropout: of all.
-        transformer: further sizes of the transformers, ``heads`` and ``mlp_dim``.
+        lr: the learning rate.
+        vocabulary, max_length: of the token ids.
+        sizes: the other sizes.
     """
-    common: dict[str, Any] = {
+    common: Sizes = {
+        "classes": 2,
         "vocabulary": vocabulary,
         "max_length": max_length,
-        "dim": dim,
-        "depth": depth,
-        "dropout": dropout,
+        "dim": sizes.dim,
+        "depth": sizes.depth,
+        "dropout": sizes.dropout,
     }
+    transformer: Sizes = {"heads": sizes.heads, "mlp_dim": sizes.mlp_dim}
     made = {}
     for name in names or NAMES:
         model, own = _KINDS[name]
         further = transformer if model in ("text-encoder", "text-decoder") else {}
-        made[name] = network(model, lr, optimizer="adamw", classes=2, **common, **own, **further)
+        made[name] = Network(model=model, sizes={**common, **own, **further}, lr=lr, optimizer="adamw")
     return made

@@ -1,4 +1,4 @@
-"""What a study of text networks can choose beyond what all studies of trained networks can."""
+"""What a study of text networks can choose, beyond the settings of all studies of trained networks."""
 
 import functools
 from dataclasses import dataclass
@@ -8,17 +8,17 @@ from jostle import data
 from jostle.base.errors import UsageError
 from jostle.data import Dataset, TextDataset, TextTokenizer
 from jostle.tokens import Embeddings, TokenView
-from jostle_papers.trained import Training
+from jostle_papers.trained.settings import TrainingSettings
 
 
 @dataclass(frozen=True, kw_only=True)
-class TextTraining(Training):
+class TextTrainingSettings(TrainingSettings):
     """Texts, tokens, training and noise of a study of text networks.
 
     Arguments:
         dataset: a name of ``jostle.data.names("text")``.
         vocabulary: of the tokenizer, which is trained on all training texts of the dataset.
-        max_length: longer texts are cut to so many tokens.
+        max_length: tokens of a text; longer texts are cut.
         where: ``after`` or ``before`` the embedding LayerNorm: where the noise is added.
         average: ``micro``, over all tokens of all texts, as in paper 1's code; or ``macro``, over texts.
     """

@@ -1,16 +1,20 @@
 """Our own question: is it attention that makes vision transformers insensitive to noise in a patch?"""
 
 import math
-from typing import Any
+from dataclasses import replace
 
-from jostle.figures import dots
+from jostle import figures
 from jostle.studies.catalogue import register
 from jostle.studies.evidence import paired
-from jostle.studies.records import Records
 from jostle.studies.study import Drawing
 from jostle.studies.verdict import Expectation, beyond, is_above, is_less, within
 from jostle_papers.trained import (
-    Training,
+    BySeed,
+    Network,
+    Networks,
+    Sizes,
+    TrainedRecords,
+    TrainingSettings,
     TrainingStudy,
     against_variance,
     at_end,
@@ -18,7 +22,6 @@ from jostle_papers.trained import (
     at_variances,
     final_value,
     mean_and_range,
-    network,
 )
 
 SOFTMAX, UNIFORM, MIXER = "softmax attention", "uniform attention", "mlp-mixer"
@@ -28,6 +31,7 @@ WITHOUT_TOKENS = ("convmixer", "cnn", "mlp")
 LEAST, MOST = "variance 1", "variance 15"
 ALIKE = 0.01  # a difference of sensitivities that does not matter
 _STD = 5**0.5
+_RATE = 1e-3
 
 
 def without_norms(name: str) -> str:
@@ -35,9 +39,7 @@ def without_norms(name: str) -> str:
     return f"{name}, no norms"
 
 
-def networks(
-    *, dim: int, depth: int, heads: int, mlp_dim: int, hidden: list[int], width: int
-) -> dict[str, dict[str, Any]]:
+def networks(*, dim: int, depth: int, heads: int, mlp_dim: int, hidden: tuple[int, ...], width: int) -> Networks:
     """All networks of the study: tokens mixed in five ways, in three of them without norms too, and three others.
 
     Arguments:
@@ -45,22 +47,22 @@ def networks(
         hidden: widths of the MLP.
         width: channels of the CNN, whose hidden layer has eight times as many numbers.
     """
-    image: dict[str, Any] = {"image_size": 28, "channels": 1, "classes": 10}
-    patches = image | {"patch_size": 4, "dim": dim, "depth": depth}
-    vit = patches | {"heads": heads, "dim_head": dim // heads, "mlp_dim": mlp_dim}
-    mixer = patches | {"tokens_dim": dim, "mlp_dim": mlp_dim}
-    made = {f"{kind} attention": ("vit-simple", vit | {"attention": kind}) for kind in ("softmax", "uniform", "relu")}
+    image: Sizes = {"image_size": 28, "channels": 1, "classes": 10}
+    patches: Sizes = image | {"patch_size": 4, "dim": dim, "depth": depth}
+    vit = Network.of("vit-simple", _RATE, **patches, heads=heads, dim_head=dim // heads, mlp_dim=mlp_dim)
+    mixer = Network.of("mlp-mixer", _RATE, **patches, tokens_dim=dim, mlp_dim=mlp_dim)
+    made = {f"{kind} attention": vit.with_sizes(attention=kind) for kind in ("softmax", "uniform", "relu")}
     made |= {
-        MIXER: ("mlp-mixer", mixer),
-        "vision-ssm": ("vision-ssm", patches | {"expand": 1, "state": 4}),
-        without_norms(SOFTMAX): ("vit-simple", vit | {"norms": False}),
-        without_norms(UNIFORM): ("vit-simple", vit | {"attention": "uniform", "norms": False}),
-        without_norms(MIXER): ("mlp-mixer", mixer | {"norms": False}),
-        "convmixer": ("convmixer", patches | {"kernel_size": 5}),
-        "cnn": ("cnn", image | {"width": width, "hidden": 8 * width}),
-        "mlp": ("mlp", image | {"hidden": hidden}),
+        MIXER: mixer,
+        "vision-ssm": Network.of("vision-ssm", _RATE, **patches, expand=1, state=4),
+        without_norms(SOFTMAX): vit.with_sizes(norms=False),
+        without_norms(UNIFORM): vit.with_sizes(attention="uniform", norms=False),
+        without_norms(MIXER): mixer.with_sizes(norms=False),
+        "convmixer": Network.of("convmixer", _RATE, **patches, kernel_size=5),
+        "cnn": Network.of("cnn", _RATE, **image, width=width, hidden=8 * width),
+        "mlp": Network.of("mlp", _RATE, **image, hidden=hidden),
     }
-    return {name: network(model, 1e-3, optimizer="adam", **sizes) for name, (model, sizes) in made.items()}
+    return {name: replace(network, optimizer="adam") for name, network in made.items()}
 
 
 @register
@@ -76,18 +78,18 @@ class Architectures(TrainingStudy):
     source = "our own question, after Section 5 of 2403.06925"
     version = 1
     scales = {
-        "smoke": Training(
-            seeds=1, networks=networks(dim=8, depth=1, heads=2, mlp_dim=8, hidden=[16], width=2),
+        "smoke": TrainingSettings(
+            seeds=1, networks=networks(dim=8, depth=1, heads=2, mlp_dim=8, hidden=(16,), width=2),
             limit=100, test_limit=50, batch_size=20, max_epochs=2, std=_STD, passes=200, over_training=False,
             final=at_variances(1.0, 15.0),
         ),
-        "small": Training(
-            networks=networks(dim=64, depth=2, heads=4, mlp_dim=128, hidden=[256, 256], width=16),
+        "small": TrainingSettings(
+            networks=networks(dim=64, depth=2, heads=4, mlp_dim=128, hidden=(256, 256), width=16),
             dataset="fashion-mnist", limit=2_000, test_limit=2_000, batch_size=50, max_epochs=100, std=_STD,
             passes=4_000, over_training=False, final=at_variances(0.25, 1.0, 15.0, 50.0),
         ),
-        "paper": Training(
-            seeds=5, networks=networks(dim=128, depth=4, heads=8, mlp_dim=512, hidden=[512, 512], width=32),
+        "paper": TrainingSettings(
+            seeds=5, networks=networks(dim=128, depth=4, heads=8, mlp_dim=512, hidden=(512, 512), width=32),
             dataset="fashion-mnist", max_epochs=100, std=_STD, passes=40_000, over_training=False,
             final=at_variances(0.25, 1.0, 15.0, 50.0),
         ),
@@ -100,10 +102,10 @@ class Architectures(TrainingStudy):
         "There is no paper's own size: paper scale has all images and networks twice as deep and wide.",
     )
 
-    def figures(self, records: Records[Training]) -> list[Drawing]:
+    def figures(self, records: TrainedRecords) -> list[Drawing]:
         return [_by_network(records), against_variance(records)]
 
-    def expectations(self, records: Records[Training]) -> list[Expectation]:
+    def expectations(self, records: TrainedRecords) -> list[Expectation]:
         claimed = [_less(records, SOFTMAX, other) for other in OTHER_MIXING]
         normed = [_less(records, name, without_norms(name)) for name in TOKENWISE]
         others = [_less(records, name, other) for name in TOKENWISE for other in WITHOUT_TOKENS]
@@ -112,26 +114,26 @@ class Architectures(TrainingStudy):
         return [*claimed, *map(beyond, further)]
 
 
-def _less(records: Records[Training], first: str, second: str) -> Expectation:
+def _less(records: TrainedRecords, first: str, second: str) -> Expectation:
     asked = is_less(f"sensitivity of {first} - of {second}", at_end(records, first), at_end(records, second))
     return _matched(records, asked, first, second)
 
 
-def _close(records: Records[Training], first: str, second: str) -> Expectation:
+def _close(records: TrainedRecords, first: str, second: str) -> Expectation:
     """Whether two networks are equally sensitive, for all that matters."""
     apart = paired(at_end(records, first), at_end(records, second))
     return _matched(records, within(f"sensitivity of {first} - of {second}, in size", apart, 0.0, ALIKE), first, second)
 
 
-def _matched(records: Records[Training], asked: Expectation, *names: str) -> Expectation:
+def _matched(records: TrainedRecords, asked: Expectation, *names: str) -> Expectation:
     """The same, undecided where one of these networks is short of the training accuracy at which they are compared."""
     return at_matched_accuracy(records, [asked], networks=names)[0]
 
 
-def _growth(records: Records[Training]) -> list[Expectation]:
+def _growth(records: TrainedRecords) -> list[Expectation]:
     """Whether sensitivity grows less with the noise where tokens are normalised: a token has a length then."""
 
-    def doublings(name: str) -> dict[int, float]:
+    def doublings(name: str) -> BySeed:
         low, high = (final_value(records, name, final) for final in (LEAST, MOST))
         return {seed: math.log2(high[seed] / low[seed]) if low[seed] * high[seed] else math.nan for seed in low}
 
@@ -144,14 +146,14 @@ def _growth(records: Records[Training]) -> list[Expectation]:
     return found
 
 
-def _by_network(records: Records[Training]) -> Drawing:
+def _by_network(records: TrainedRecords) -> Drawing:
     rows = {
         name: [mean_and_range("sensitivity", [0.0], [list(at_end(records, name).values())])]
         for name in records.settings.networks
     }
     return Drawing(
         "by-network",
-        dots(rows, x_label="sensitivity", log_x=True),
+        figures.dots(rows, x_label="sensitivity", log_x=True),
         f"Sensitivity of the trained networks to noise of variance {records.settings.std**2:g} in one patch of 4 x 4 "
         "pixels; the mean and the range over seeds.",
         "One point with a range for each network.",

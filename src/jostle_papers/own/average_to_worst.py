@@ -1,35 +1,44 @@
-"""Our own question: which trained network is the safest, on average over changes of a token and at worst?"""
+"""Our own question: which trained network is the safest, on average over changes of a token and at worst?
+
+What is measured of a network is in ``average_networks``, of a random map in ``average_maps``; the ladder and its figure
+are in ``average_ladder``.
+"""
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Any
 
-from torch import nn
-
-from jostle.base.store import Record
-from jostle.data import Dataset
-from jostle.figures import curves
+from jostle import figures
 from jostle.studies.catalogue import register
 from jostle.studies.evidence import over_seeds
 from jostle.studies.records import Records
-from jostle.studies.study import Cell, Context, Drawing, Study
+from jostle.studies.study import Context, Drawing, Study
 from jostle.studies.verdict import Expectation, beyond, is_above, is_less
 from jostle.worst.search import draw_counts
-from jostle_papers.own import average_to_worst_maps as average_maps
-from jostle_papers.own import dose_response
-from jostle_papers.own.average_ladder import BySeed, Panel, exponential, ladders, over_radii, ratios, rung, rungs
-from jostle_papers.own.average_networks import AVERAGE, LADDER, Choices, observed
-from jostle_papers.own.average_to_worst_maps import CHANGE, LABELS, MapChoices
+from jostle_papers.language import TextTrainingSettings
+from jostle_papers.own import penalties
+from jostle_papers.own.average_ladder import Panel, draw_ladders, exponential, log_ratios, rungs
+from jostle_papers.own.average_maps import CHANGE, LABELS, MAP_LABELS, MapRecord, MapSettings, climb_map
+from jostle_papers.own.average_networks import AverageSettings, LadderRecord, climb
 from jostle_papers.p2403_06925 import fashion, text
-from jostle_papers.trained import Training, at_matched_accuracy, follow, where_all_learnt
+from jostle_papers.trained import (
+    BySeed,
+    NetworkCell,
+    Networks,
+    TrainingSettings,
+    at_matched_accuracy,
+    follow,
+    mean_and_range,
+    where_all_learnt,
+)
 
 WORDS, IMAGES, TEXTS = "words", "images", "texts"
 RANKED = {IMAGES: ("vit-small", "cnn", "mlp-leaky-relu"), TEXTS: ("encoder", "encoder-relu", "lstm", "gru")}
 ACCURACY = {IMAGES: 0.99, TEXTS: text.ACCURACY}  # on the training inputs, from which on a network counts
 _MAPS = ("raf", "raf-relu", "rf")
 _AT = (1.0, 3.87)  # radii at which networks are compared
-_SAID = {
-    **average_maps.SAID,
+_LABELS = {
+    **MAP_LABELS,
     "vit-small": "vision transformer",
     "cnn": "CNN",
     "mlp-leaky-relu": "MLP",
@@ -42,14 +51,33 @@ _TITLES = {WORDS: "random maps", IMAGES: "trained on images", TEXTS: "trained on
 _FLIPPED = {IMAGES: "share of patches that flip", TEXTS: "share of tokens that flip"}
 
 
-def _image_networks(chosen: dict[str, dict[str, Any]], max_epochs: int) -> dict[str, dict[str, Any]]:
+@dataclass(frozen=True)
+class AverageCell(NetworkCell):
+    """One network trained on one kind of data, or one random map of words, from one seed."""
+
+    data: str
+    network: str
+    seed: int
+
+
+AverageRecords = Records[AverageSettings, AverageCell, LadderRecord | MapRecord]
+LadderRecords = Records[TrainingSettings, AverageCell, LadderRecord]  # of networks trained on one kind of data
+
+
+def _may_take_longer(networks: Networks, max_epochs: int) -> Networks:
     """The networks as the other studies of Fashion-MNIST train them: those without attention may take longer."""
-    longer = {"max_epochs": max_epochs}
-    return {name: one if name == "vit-small" else one | longer for name, one in chosen.items()}
+    return {
+        name: network if name == "vit-small" else replace(network, max_epochs=max_epochs)
+        for name, network in networks.items()
+    }
+
+
+def _text_settings(scale: str, names: tuple[str, ...]) -> TextTrainingSettings:
+    return replace(text.at_scale(scale, "qqp", names), over_training=False)
 
 
 @register
-class AverageToWorst(Study[Choices]):
+class AverageToWorst(Study[AverageSettings, AverageCell, LadderRecord | MapRecord]):
     """Flips under random changes of one token, under the worst of K, and under the worst that is found."""
 
     name = "jostle/average-to-worst"
@@ -61,24 +89,24 @@ class AverageToWorst(Study[Choices]):
     source = "our own question, between 2403.06925 (random changes) and 2402.02969 (the worst change)"
     version = 1
     scales = {
-        "smoke": Choices(
+        "smoke": AverageSettings(
             seeds=1,
-            images=dose_response.smoke(fashion.tiny_networks(*RANKED[IMAGES])),
-            texts=text.at_scale("smoke", "qqp", ("encoder", "lstm"), over_training=False),
-            maps=MapChoices(maps=_MAPS, num_tokens=4, dim=6, radii=_AT, positions=1, draws=4, starts=2, steps=2),
+            images=replace(penalties.SMOKE, networks=fashion.tiny_networks(*RANKED[IMAGES])),
+            texts=_text_settings("smoke", ("encoder", "lstm")),
+            maps=MapSettings(maps=_MAPS, num_tokens=4, dim=6, radii=_AT, positions=1, draws=4, starts=2, steps=2),
             radii=(0.3, *_AT), inputs=4, draws=4, starts=2, steps=2, passes=200,
         ),
-        "small": Choices(
+        "small": AverageSettings(
             seeds=5,
-            images=dose_response.small(_image_networks(fashion.small_networks(*RANKED[IMAGES]), 200)),
-            texts=text.at_scale("small", "qqp", ("encoder", "lstm"), over_training=False),
-            maps=MapChoices(maps=_MAPS, radii=_AT, draws=64),
+            images=replace(penalties.SMALL, networks=_may_take_longer(fashion.small_networks(*RANKED[IMAGES]), 200)),
+            texts=_text_settings("small", ("encoder", "lstm")),
+            maps=MapSettings(maps=_MAPS, radii=_AT, draws=64),
         ),
-        "paper": Choices(
+        "paper": AverageSettings(
             seeds=5,
-            images=dose_response.paper(fashion.paper_networks(*RANKED[IMAGES])),
-            texts=text.at_scale("paper", "qqp", RANKED[TEXTS], over_training=False),
-            maps=MapChoices(maps=_MAPS, radii=_AT, positions=16, draws=64, starts=24, steps=200),
+            images=replace(penalties.PAPER, networks=fashion.paper_networks(*RANKED[IMAGES])),
+            texts=_text_settings("paper", RANKED[TEXTS]),
+            maps=MapSettings(maps=_MAPS, radii=_AT, positions=16, draws=64, starts=24, steps=200),
             inputs=1_000, starts=8, steps=100, passes=100_000,
         ),
     }  # fmt: skip
@@ -96,72 +124,66 @@ class AverageToWorst(Study[Choices]):
         "are over all tokens of all training inputs, and an input counts the same whatever its length.",
     )
 
-    def cells(self, settings: Choices, seeds: Sequence[int]) -> list[Cell]:
-        kinds = {IMAGES: settings.images.networks, TEXTS: settings.texts.networks, WORDS: settings.maps.maps}
-        return [
-            Cell.of(data=data, network=name, seed=seed)
-            for seed in seeds
-            for data, names in kinds.items()
-            for name in names
-        ]
+    def cells(self, settings: AverageSettings, seeds: Sequence[int]) -> list[AverageCell]:
+        kinds = {
+            IMAGES: list(settings.images.networks),
+            TEXTS: list(settings.texts.networks),
+            WORDS: list(settings.maps.maps),
+        }
+        return [AverageCell(data, name, seed) for seed in seeds for data, names in kinds.items() for name in names]
 
-    def measure(self, cell: Cell, settings: Choices, context: Context) -> Record:
-        data, name, seed = (cell.values[key] for key in ("data", "network", "seed"))
-        if data == WORDS:
-            return average_maps.measured(name, settings.maps, seed, context.report)
-        training = _training(settings, data)
+    def measure(self, cell: AverageCell, settings: AverageSettings, context: Context) -> LadderRecord | MapRecord:
+        if cell.data == WORDS:
+            return climb_map(cell.network, settings.maps, cell.seed, context.report)
+        training = _training(settings, cell.data)
+        trained = follow(training.networks[cell.network], training, cell.seed, context)
+        return climb(trained, training.tokens, settings, cell.seed)
 
-        def further(model: nn.Module, seen: Dataset, unseen: Dataset) -> Record:  # noqa: ARG001
-            return observed(model, seen, training.tokens, settings, seed)
-
-        return follow(training.networks[name], training, seed, context, further)
-
-    def figures(self, records: Records[Choices]) -> list[Drawing]:
+    def figures(self, records: AverageRecords) -> list[Drawing]:
         return [
             *(_axis(records, radius) for radius in _AT),
             *(_against_radius(records, data) for data in (IMAGES, TEXTS)),
         ]
 
-    def expectations(self, records: Records[Choices]) -> list[Expectation]:
+    def expectations(self, records: AverageRecords) -> list[Expectation]:
         found = []
         for data, accuracy in ACCURACY.items():
             compared = _compared(records, data)
             asked = [*_ranking(compared, data), *map(beyond, _ratios(compared, data))]
             found += at_matched_accuracy(compared, asked, accuracy)[: len(asked)]
-            found += map(beyond, at_matched_accuracy(_of(records, data), [], accuracy))
+            found += map(beyond, at_matched_accuracy(_trained_on(records, data), [], accuracy))
         return found
 
 
-def _training(settings: Choices, data: str) -> Training:
-    return {IMAGES: settings.images, TEXTS: settings.texts}[data]
+def _training(settings: AverageSettings, data: str) -> TrainingSettings:
+    return settings.images if data == IMAGES else settings.texts
 
 
-def _of(records: Records[Choices], data: str) -> Records[Training]:
+def _trained_on(records: AverageRecords, data: str) -> LadderRecords:
     """The records of the networks trained on one kind of data."""
-    part = records.where(data=data)
-    found = {cell.key: record for cell, record in part}
-    return Records(part.cells, found, _training(records.settings, data), records.scale)
+    part = records.where(data=data).of(AverageCell, LadderRecord)
+    return Records(part.cells, {cell.key: one for cell, one in part}, _training(records.settings, data), records.scale)
 
 
-def _compared(records: Records[Choices], data: str) -> Records[Training]:
-    """Those of the seeds that count."""
-    return where_all_learnt(_of(records, data), ACCURACY[data])
+def _compared(records: AverageRecords, data: str) -> LadderRecords:
+    """The same for the seeds from which all networks reached the training accuracy that counts."""
+    return where_all_learnt(_trained_on(records, data), ACCURACY[data])
 
 
-def _names(records: Records[Training], data: str) -> list[str]:
+def _names(records: LadderRecords, data: str) -> list[str]:
     """The networks that there are, in the order of the claim."""
     return [name for name in RANKED[data] if name in records.settings.networks]
 
 
-def _average(records: Records[Training], name: str, radius: float) -> BySeed:
-    return rung(records.where(network=name), AVERAGE, "mean", radius)
+def _average(records: LadderRecords, name: str, radius: float) -> BySeed:
+    return records.where(network=name).by("seed", lambda record: record.average.mean_at(radius))
 
 
-def _worst(records: Records[Training], name: str, radius: float) -> BySeed:
-    return rung(records.where(network=name), LADDER, "worst", radius)
+def _worst(records: LadderRecords, name: str, radius: float) -> BySeed:
+    return records.where(network=name).by("seed", lambda record: record.ladder.worst_at(radius))
 
 
-def _ranking(records: Records[Training], data: str) -> list[Expectation]:
+def _ranking(records: LadderRecords, data: str) -> list[Expectation]:
     """Every pair of networks, in one order on average and in the other at worst."""
     found = []
     for radius in _AT:
@@ -175,33 +197,34 @@ def _ranking(records: Records[Training], data: str) -> list[Expectation]:
     return found
 
 
-def _ratios(records: Records[Training], data: str) -> list[Expectation]:
+def _ratios(records: LadderRecords, data: str) -> list[Expectation]:
     """How far the worst is from the average."""
     found = []
     for radius in _AT:
         for name in _names(records, data):
-            logs = ratios(_worst(records, name, radius), _average(records, name, radius))
+            logs = log_ratios(_worst(records, name, radius), _average(records, name, radius))
             statement = f"worst / average of {name}, r = {radius:g}"
             found.append(is_above(statement, exponential(over_seeds(logs)), 10.0))
     return found
 
 
-def _axis(records: Records[Choices], radius: float) -> Drawing:
-    maps = records.where(data=WORDS)
-    panels = [
-        Panel(
-            _TITLES[WORDS],
-            LABELS[CHANGE],
-            [rungs(_SAID[name], maps.where(network=name), CHANGE, radius) for name in records.settings.maps.maps],
-        )
+def _axis(records: AverageRecords, radius: float) -> Drawing:
+    maps = records.of(AverageCell, MapRecord)
+    lines = [
+        rungs(_LABELS[name], maps.where(network=name).column(lambda record: record.change), radius)
+        for name in records.settings.maps.maps
     ]
+    panels = [Panel(_TITLES[WORDS], LABELS[CHANGE], lines)]
     for data in (IMAGES, TEXTS):
         compared = _compared(records, data)
-        lines = [rungs(_SAID[name], compared.where(network=name), LADDER, radius) for name in _names(compared, data)]
+        lines = [
+            rungs(_LABELS[name], compared.where(network=name).column(lambda record: record.ladder), radius)
+            for name in _names(compared, data)
+        ]
         panels.append(Panel(_TITLES[data], _FLIPPED[data], lines))
     return Drawing(
         f"axis-{radius:g}".replace(".", "-"),
-        ladders(panels, draw_counts(records.settings.draws), f"random changes tried, r = {radius:g}"),
+        draw_ladders(panels, draw_counts(records.settings.draws), f"random changes tried, r = {radius:g}"),
         f"One token is changed by r = {radius:g} times its norm: the mean over random changes, the expected largest of "
         "2, 4, ... of them, and the worst change found (a lower bound). Random maps of words, networks trained on "
         f"Fashion-MNIST and on QQP; the mean and the range over seeds. {_safest(records, radius)}",
@@ -210,29 +233,31 @@ def _axis(records: Records[Choices], radius: float) -> Drawing:
     )
 
 
-def _safest(records: Records[Choices], radius: float) -> str:
+def _safest(records: AverageRecords, radius: float) -> str:
     """Which networks have the smallest means, in words."""
-    said = []
+    parts = []
     for data in (IMAGES, TEXTS):
         compared = _compared(records, data)
         least = [
             min(_names(compared, data), key=lambda name: sum(read(compared, name, radius).values()))
             for read in (_average, _worst)
         ]
-        said.append(f"of {data} {_SAID[least[0]]} on average and {_SAID[least[1]]} at worst")
-    return f"The smallest means, decided or not: {'; '.join(said)}."
+        parts.append(f"of {data} {_LABELS[least[0]]} on average and {_LABELS[least[1]]} at worst")
+    return f"The smallest means, decided or not: {'; '.join(parts)}."
 
 
-def _against_radius(records: Records[Choices], data: str) -> Drawing:
+def _against_radius(records: AverageRecords, data: str) -> Drawing:
     compared, radii = _compared(records, data), records.settings.radii
-    parts = {_SAID[name]: compared.where(network=name) for name in _names(compared, data)}
     series = [
-        *(over_radii(f"{name}, worst", part, LADDER, "worst", radii) for name, part in parts.items()),
-        *(over_radii(f"{name}, average", part, AVERAGE, "mean", radii) for name, part in parts.items()),
+        mean_and_range(
+            f"{_LABELS[name]}, {label}", radii, [list(read(compared, name, radius).values()) for radius in radii]
+        )
+        for label, read in (("worst", _worst), ("average", _average))
+        for name in _names(compared, data)
     ]
     return Drawing(
         f"radius-{data}",
-        curves(
+        figures.curves(
             series,
             x_label="radius r, in units of the token's norm",
             y_label=f"{_FLIPPED[data]} (worst: at least)",

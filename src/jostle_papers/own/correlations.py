@@ -1,33 +1,33 @@
 """Our own question: across trained networks, does low sensitivity go with robustness and with flat minima?"""
 
-import dataclasses
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
 
-from torch import nn
-
-from jostle.base.store import Record
+from jostle import figures
 from jostle.corruptions import names
-from jostle.data import Dataset
-from jostle.figures import scatter
 from jostle.landscape import parameter_norm, sharpness
 from jostle.studies.catalogue import register
-from jostle.studies.evidence import Measured, over_seeds, rank_correlation
+from jostle.studies.evidence import Measured, bounded, over_seeds, rank_correlation
 from jostle.studies.records import Records
-from jostle.studies.study import Drawing
+from jostle.studies.study import Context, Drawing
 from jostle.studies.verdict import Expectation, beyond, is_above, is_below
-from jostle_papers.own import dose_response
+from jostle_papers.own import penalties
 from jostle_papers.p2403_06925 import cifar, fashion, robustness
 from jostle_papers.trained import (
-    Training,
-    TrainingStudy,
+    BySeed,
+    CorruptedImages,
+    NetworkCell,
+    Networks,
+    NetworkStudy,
+    TrainedRecord,
+    TrainingCell,
+    TrainingSettings,
     accuracy_kept,
     at_end,
     at_matched_accuracy,
-    corrupted,
     corrupted_accuracy,
-    penalised,
+    unseen_accuracy,
 )
 
 _DRAWS, _IMAGES = 20, 500
@@ -41,77 +41,106 @@ _DEVIATIONS = (
     "The interval over networks takes them for a sample of networks like these; the networks were chosen, not drawn.",
 )
 
-_BySeed = dict[str, dict[int, float]]  # a number by network and seed
+
+@dataclass(frozen=True, kw_only=True)
+class CorrelationRecord(TrainedRecord):
+    """A trained network, and its sharpness: the share of predictions that noise on the weights changes.
+
+    Arguments:
+        sharpness: under noise of one std.
+        relative_sharpness: under noise in proportion to the weights.
+    """
+
+    sharpness: float
+    relative_sharpness: float
 
 
-class _Compared(NamedTuple):
-    """What sensitivity is compared with, and whether it is to fall where sensitivity rises."""
+CorrelationRecords = Records[TrainingSettings, NetworkCell, CorrelationRecord]
+_ByNetwork = dict[str, BySeed]
 
-    field: str
+
+@dataclass(frozen=True)
+class _Quantity:
+    """What sensitivity is compared with.
+
+    Arguments:
+        stem: of the figure's file.
+        label: of the axis.
+        falls: whether it is expected to fall where sensitivity rises.
+        read: the number of a network, by seed.
+    """
+
+    stem: str
     label: str
     falls: bool
-    read: Callable[[Records[Training], str], dict[int, float]]
+    read: Callable[[CorrelationRecords, str], BySeed]
 
 
-def _recorded(field: str) -> Callable[[Records[Training], str], dict[int, float]]:
-    return lambda records, name: records.where(network=name).by("seed", field)
+def _sharpness(records: CorrelationRecords, name: str) -> BySeed:
+    return records.where(network=name).by("seed", lambda record: record.sharpness)
 
 
-_COMPARED = (
-    _Compared("accuracy-kept", "share of accuracy kept under corruption", True, accuracy_kept),
-    _Compared("corrupted-accuracy", "accuracy on corrupted images", True, corrupted_accuracy),
-    _Compared("test-accuracy", "accuracy on unseen images", True, _recorded("test_accuracy")),
-    _Compared("sharpness", "share of predictions changed by noise on the weights", False, _recorded("sharpness")),
-    _Compared(
+def _relative_sharpness(records: CorrelationRecords, name: str) -> BySeed:
+    return records.where(network=name).by("seed", lambda record: record.relative_sharpness)
+
+
+_QUANTITIES = (
+    _Quantity("accuracy-kept", "share of accuracy kept under corruption", True, accuracy_kept),
+    _Quantity("corrupted-accuracy", "accuracy on corrupted images", True, corrupted_accuracy),
+    _Quantity("test-accuracy", "accuracy on unseen images", True, unseen_accuracy),
+    _Quantity("sharpness", "share of predictions changed by noise on the weights", False, _sharpness),
+    _Quantity(
         "relative-sharpness",
         "share of predictions changed by noise in proportion to the weights",
         False,
-        _recorded("relative_sharpness"),
+        _relative_sharpness,
     ),
 )
 
 
-def _fashion(
-    chosen: dict[str, dict[str, Any]], strengths: tuple[float, ...], max_epochs: int = 200
-) -> dict[str, dict[str, Any]]:
+def _fashion(networks: Networks, strengths: tuple[float, ...], max_epochs: int = 200) -> Networks:
     """A transformer without penalty and with penalties, and the others without and, of two kinds, with one."""
-    kinds = {
-        name: one | {"max_epochs": one["max_epochs"] or max_epochs}
-        for name, one in chosen.items()
+    others = {
+        name: replace(network, max_epochs=network.max_epochs or max_epochs)
+        for name, network in networks.items()
         if name != "vit-small"
     }
-    transformers = dose_response.doses(chosen["vit-small"], strengths)
-    named = {f"vit-small, {name}": one for name, one in transformers.items()}
-    return named | kinds | _penalised({name: kinds[name] for name in ("mlp-leaky-relu", "cnn")}, dose_response.STD)
+    transformers = penalties.doses(networks["vit-small"], strengths)
+    named = {f"vit-small, {name}": network for name, network in transformers.items()}
+    return named | others | _with_penalty({name: others[name] for name in ("mlp-leaky-relu", "cnn")}, penalties.STD)
 
 
-def _with_cnns(chosen: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+def _with_cnns(networks: Networks) -> Networks:
     """The networks and their CNNs with a penalty; not the one trained on noisy images, which never gets all right."""
-    cnns = {name: one for name, one in chosen.items() if name in cifar.CONVOLUTIONAL}
-    return {name: one for name, one in chosen.items() if name != cifar.AUGMENTED} | _penalised(cnns, 1.0)
+    cnns = {name: network for name, network in networks.items() if name in cifar.CONVOLUTIONAL}
+    kept = {name: network for name, network in networks.items() if name != cifar.AUGMENTED}
+    return kept | _with_penalty(cnns, 1.0)
 
 
-def _penalised(chosen: dict[str, dict[str, Any]], std: float) -> dict[str, dict[str, Any]]:
-    return {f"{name} + penalty": penalised(one, 0.25, std) for name, one in chosen.items()}
+def _with_penalty(networks: Networks, std: float) -> Networks:
+    return {f"{name} + penalty": network.with_penalty(0.25, std) for name, network in networks.items()}
 
 
-class _Correlations(TrainingStudy):
+class _Correlations(NetworkStudy[CorrelationRecord]):
     """Sensitivity against robustness and flatness, one point for each network."""
 
-    def further(self, model: nn.Module, seen: Dataset, unseen: Dataset, settings: Training, seed: int) -> Record:
-        images = seen.subset(min(len(seen), _IMAGES))
-        weights = sum(parameter.numel() for parameter in model.parameters())
-        relative = _SHARE * parameter_norm(model) / weights**0.5
-        plain, scaled = (sharpness(model, images, std, _DRAWS, seed=seed) for std in (_STD, relative))
-        return {"sharpness": plain.prediction.value, "relative_sharpness": scaled.prediction.value}
+    def measure(self, cell: TrainingCell, settings: TrainingSettings, context: Context) -> CorrelationRecord:
+        trained = self.train(cell, settings, context)
+        model = trained.model
+        images = trained.seen.subset(min(len(trained.seen), _IMAGES))
+        relative = _SHARE * parameter_norm(model) / trained.record.parameters**0.5
+        plain, scaled = (sharpness(model, images, std, _DRAWS, seed=cell.seed) for std in (_STD, relative))
+        return CorrelationRecord(
+            **vars(trained.record), sharpness=plain.prediction.value, relative_sharpness=scaled.prediction.value
+        )
 
-    def figures(self, records: Records[Training]) -> list[Drawing]:
-        return [_against_sensitivity(records, compared) for compared in _COMPARED]
+    def figures(self, records: CorrelationRecords) -> list[Drawing]:
+        return [_against_sensitivity(records, quantity) for quantity in _QUANTITIES]
 
-    def expectations(self, records: Records[Training]) -> list[Expectation]:
-        over_networks = {compared.field: _over_networks(records, compared) for compared in _COMPARED}
+    def expectations(self, records: CorrelationRecords) -> list[Expectation]:
+        over_networks = {quantity.stem: _over_networks(records, quantity) for quantity in _QUANTITIES}
         claimed = [over_networks.pop("accuracy-kept"), over_networks.pop("sharpness")]
-        over_seeds_only = [_over_seeds(records, compared) for compared in _COMPARED]
+        over_seeds_only = [_over_seeds(records, quantity) for quantity in _QUANTITIES]
         return [*at_matched_accuracy(records, claimed), *map(beyond, [*over_networks.values(), *over_seeds_only])]
 
 
@@ -125,17 +154,20 @@ class Correlations(_Correlations):
     source = _SOURCE
     version = 1
     scales = {
-        "smoke": dose_response.smoke(
-            _fashion(fashion.tiny_networks("vit-small", "mlp-leaky-relu", "cnn"), (0.5,), max_epochs=2),
-            corrupted=corrupted(["shot_noise", "fog"], [2], images=10),
+        "smoke": replace(
+            penalties.SMOKE,
+            networks=_fashion(fashion.tiny_networks("vit-small", "mlp-leaky-relu", "cnn"), (0.5,), max_epochs=2),
+            corrupted=CorruptedImages(names=("shot_noise", "fog"), severities=(2,), images=10),
         ),
-        "small": dose_response.small(
-            _fashion(fashion.small_networks(), dose_response.STRENGTHS),
-            corrupted=corrupted(names("common"), [2], images=100),
+        "small": replace(
+            penalties.SMALL,
+            networks=_fashion(fashion.small_networks(), penalties.STRENGTHS),
+            corrupted=CorruptedImages(names=tuple(names("common")), severities=(2,), images=100),
         ),
-        "paper": dose_response.paper(
-            _fashion(fashion.paper_networks(), dose_response.STRENGTHS),
-            corrupted=corrupted(names("common"), [2], images=2_000),
+        "paper": replace(
+            penalties.PAPER,
+            networks=_fashion(fashion.paper_networks(), penalties.STRENGTHS),
+            corrupted=CorruptedImages(names=tuple(names("common")), severities=(2,), images=2_000),
         ),
     }
     deviations = (
@@ -157,67 +189,57 @@ class CorrelationsOnCifar(_Correlations):
     source = _SOURCE
     version = 1
     scales = {
-        "smoke": robustness.smoke(_with_cnns(robustness.smoke_networks()), over_training=False),
-        "small": robustness.small(_with_cnns(robustness.small_networks()), over_training=False),
-        "paper": robustness.paper(_with_cnns(robustness.paper_networks()), over_training=False),
+        "smoke": replace(robustness.SMOKE, networks=_with_cnns(robustness.smoke_networks()), over_training=False),
+        "small": replace(robustness.SMALL, networks=_with_cnns(robustness.small_networks()), over_training=False),
+        "paper": replace(robustness.PAPER, networks=_with_cnns(robustness.paper_networks()), over_training=False),
     }
     deviations = (cifar.MATCHED, robustness.SMALL_SCALE, robustness.SELF_MADE, *_DEVIATIONS)
 
 
-def _over_networks(records: Records[Training], compared: _Compared) -> Expectation:
+def _over_networks(records: CorrelationRecords, quantity: _Quantity) -> Expectation:
     """The correlation of means over seeds, as evidence about networks like these."""
     sensitivity, other = (
-        {name: _mean(by_seed) for name, by_seed in found.items()} for found in _both(records, compared)
+        {name: _mean(by_seed) for name, by_seed in found.items()} for found in _both(records, quantity)
     )
-    return _expected(compared, f"over {len(sensitivity)} networks", rank_correlation(sensitivity, other))
+    return _expected(quantity, f"over {len(sensitivity)} networks", rank_correlation(sensitivity, other))
 
 
-def _over_seeds(records: Records[Training], compared: _Compared) -> Expectation:
+def _over_seeds(records: CorrelationRecords, quantity: _Quantity) -> Expectation:
     """The mean over seeds of the correlation, as evidence about these networks."""
-    sensitivity, other = _both(records, compared)
+    sensitivity, other = _both(records, quantity)
     seeds = next(iter(sensitivity.values()))
     found = {
         seed: rank_correlation(*({name: by[seed] for name, by in one.items()} for one in (sensitivity, other))).value
         for seed in seeds
     }
-    return _expected(compared, "of these networks, over seeds", _within_one(over_seeds(found)))
+    return _expected(quantity, "of these networks, over seeds", bounded(over_seeds(found), -1.0, 1.0))
 
 
-def _within_one(measured: Measured) -> Measured:
-    """The same, less what no correlation can be."""
-
-    def ends(level: float) -> tuple[float, float]:
-        low, high = measured.ends(level)
-        return max(low, -1.0), min(high, 1.0)
-
-    return dataclasses.replace(measured, ends=ends)
+def _expected(quantity: _Quantity, where: str, measured: Measured) -> Expectation:
+    statement = f"rank correlation of sensitivity and {quantity.label}, {where}"
+    return is_below(statement, measured, 0.0) if quantity.falls else is_above(statement, measured, 0.0)
 
 
-def _expected(compared: _Compared, where: str, measured: Measured) -> Expectation:
-    statement = f"rank correlation of sensitivity and {compared.label}, {where}"
-    return is_below(statement, measured, 0.0) if compared.falls else is_above(statement, measured, 0.0)
-
-
-def _both(records: Records[Training], compared: _Compared) -> tuple[_BySeed, _BySeed]:
+def _both(records: CorrelationRecords, quantity: _Quantity) -> tuple[_ByNetwork, _ByNetwork]:
     """Sensitivity and what it is compared with, by network and seed."""
     networks = records.settings.networks
     sensitivity = {name: at_end(records, name) for name in networks}
-    return sensitivity, {name: compared.read(records, name) for name in networks}
+    return sensitivity, {name: quantity.read(records, name) for name in networks}
 
 
-def _against_sensitivity(records: Records[Training], compared: _Compared) -> Drawing:
-    sensitivity, other = _both(records, compared)
+def _against_sensitivity(records: CorrelationRecords, quantity: _Quantity) -> Drawing:
+    sensitivity, other = _both(records, quantity)
     groups = {}
     for name, values in sensitivity.items():
         known = [seed for seed in values if math.isfinite(other[name][seed])]
         groups[name] = ([values[seed] for seed in known], [other[name][seed] for seed in known])
     return Drawing(
-        compared.field,
-        scatter(groups, x_label="sensitivity", y_label=compared.label, log_x=True),
-        f"{compared.label.capitalize()} against sensitivity; a point for each network and seed.",
-        f"A scatter plot of {compared.label} against sensitivity.",
+        quantity.stem,
+        figures.scatter(groups, x_label="sensitivity", y_label=quantity.label, log_x=True),
+        f"{quantity.label.capitalize()} against sensitivity; a point for each network and seed.",
+        f"A scatter plot of {quantity.label} against sensitivity.",
     )
 
 
-def _mean(by_seed: dict[int, float]) -> float:
+def _mean(by_seed: BySeed) -> float:
     return sum(by_seed.values()) / len(by_seed)

@@ -1,10 +1,9 @@
 """Our own question: what happens to sensitivity when training goes on after every training image is right?"""
 
 from jostle.studies.catalogue import register
-from jostle.studies.records import Records
 from jostle.studies.verdict import Expectation, is_less
 from jostle_papers.p2403_06925 import fashion
-from jostle_papers.trained import Training, TrainingStudy, at_accuracy, at_end, in_common
+from jostle_papers.trained import TrainedRecords, TrainingSettings, TrainingStudy, at_accuracy, at_end, in_common
 
 _NAMES = ("vit-small", "mlp-leaky-relu", "cnn")
 
@@ -22,15 +21,15 @@ class LongerTraining(TrainingStudy):
     source = "our own question, about Figure 18 of 2403.06925"
     version = 1
     scales = {
-        "smoke": Training(
+        "smoke": TrainingSettings(
             seeds=1, networks=fashion.tiny_networks(*_NAMES),
             limit=100, test_limit=50, batch_size=20, target_accuracy=None, std=5**0.5, passes=200,
         ),
-        "small": Training(
+        "small": TrainingSettings(
             networks=fashion.small_networks(*_NAMES), dataset="fashion-mnist", limit=1_000, test_limit=2_000,
             batch_size=50, max_epochs=200, target_accuracy=None, std=5**0.5, passes=4_000,
         ),
-        "paper": Training(
+        "paper": TrainingSettings(
             networks=fashion.paper_networks(*_NAMES), dataset="fashion-mnist", max_epochs=200, target_accuracy=None,
             std=5**0.5, passes=40_000,
         ),
@@ -40,7 +39,7 @@ class LongerTraining(TrainingStudy):
         fashion.SMALL_SCALE,
     )
 
-    def expectations(self, records: Records[Training]) -> list[Expectation]:
+    def expectations(self, records: TrainedRecords) -> list[Expectation]:
         ends = {name: at_end(records, name) for name in records.settings.networks}
         falls = [
             is_less(

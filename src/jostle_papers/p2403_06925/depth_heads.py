@@ -1,33 +1,34 @@
 """Depth and number of heads of a vision transformer: do they matter for sensitivity?"""
 
-from typing import Any
+from dataclasses import replace
 
 from jostle.studies.catalogue import register
 from jostle.studies.evidence import paired
-from jostle.studies.records import Records
 from jostle.studies.verdict import Expectation, within
 from jostle_papers.p2403_06925 import cifar
-from jostle_papers.trained import Training, TrainingStudy, at_end, at_matched_accuracy
+from jostle_papers.trained import Networks, TrainedRecords, TrainingStudy, at_end, at_matched_accuracy
 
 _MATTERS = 0.01  # a small part of the 0.06 that separate transformers from ConvMixer and DenseNet at small scale
 
 
-def _varied(vit: dict[str, Any], usual: tuple[int, int], depths: tuple[int, ...], heads: tuple[int, ...]) -> Any:
-    """The usual transformer first, then other depths, then other numbers of heads of the same total width."""
+def _vary(
+    networks: Networks, usual: tuple[int, int], depths: tuple[int, ...], heads: tuple[int, ...], dim_head: int = 64
+) -> Networks:
+    """The usual transformer first, then other depths, then other numbers of heads of the same total width.
+
+    Arguments:
+        networks: the usual transformer and nothing else.
+        usual: its depth and its number of heads.
+        depths, heads: the others.
+        dim_head: numbers of each head of the usual transformer.
+    """
+    [vit] = networks.values()
     shapes = [usual, *((depth, usual[1]) for depth in depths), *((usual[0], count) for count in heads)]
-    width = usual[1] * vit["sizes"].get("dim_head", 64)
+    width = usual[1] * dim_head
     return {
-        f"depth {depth}, heads {count}": {
-            **vit,
-            "sizes": {**vit["sizes"], "depth": depth, "heads": count, "dim_head": width // count},
-        }
+        f"depth {depth}, heads {count}": vit.with_sizes(depth=depth, heads=count, dim_head=width // count)
         for depth, count in shapes
     }
-
-
-_TINY, _SMALL, _PAPER = (
-    make("vit-small")["vit-small"] for make in (cifar.tiny_networks, cifar.small_networks, cifar.paper_networks)
-)
 
 
 @register
@@ -40,9 +41,13 @@ class DepthHeads(TrainingStudy):
     source = "Appendix A.3"
     version = 1
     scales = {
-        "smoke": cifar.smoke(_varied(_TINY, (1, 1), (2,), (2,))),
-        "small": cifar.small(_varied(_SMALL, (2, 4), (1, 4), (1, 8)), limit=1_000),
-        "paper": cifar.paper(_varied(_PAPER, (8, 32), (4, 6, 10), (8, 16))),
+        "smoke": replace(cifar.SMOKE, networks=_vary(cifar.tiny_networks("vit-small"), (1, 1), (2,), (2,))),
+        "small": replace(
+            cifar.SMALL,
+            networks=_vary(cifar.small_networks("vit-small"), (2, 4), (1, 4), (1, 8), dim_head=16),
+            limit=1_000,
+        ),
+        "paper": replace(cifar.PAPER, networks=_vary(cifar.paper_networks("vit-small"), (8, 32), (4, 6, 10), (8, 16))),
     }
     deviations = (
         cifar.MATCHED,
@@ -52,7 +57,7 @@ class DepthHeads(TrainingStudy):
         "usual transformer. Heads share one total width, so that their number alone changes.",
     )
 
-    def expectations(self, records: Records[Training]) -> list[Expectation]:
+    def expectations(self, records: TrainedRecords) -> list[Expectation]:
         usual, *others = records.settings.networks
         standard = at_end(records, usual)
         same = [

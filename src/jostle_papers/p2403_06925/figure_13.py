@@ -1,29 +1,29 @@
 """Figure 13: MNIST as a binary task, a vision transformer against an MLP."""
 
-from typing import Any
-
 from jostle.models.presets import preset
 from jostle.studies.catalogue import register
-from jostle.studies.records import Records
 from jostle.studies.study import Drawing
 from jostle.studies.verdict import Expectation, beyond, is_less
 from jostle_papers.trained import (
-    Training,
+    Network,
+    Networks,
+    TrainedRecords,
+    TrainingSettings,
     TrainingStudy,
     against_variance,
     at_matched_accuracy,
     at_variances,
     final_value,
-    network,
 )
 
 _LOW_OR_HIGH = (0, 0, 0, 0, 0, 1, 1, 1, 1, 1)
 _FINAL = at_variances(0.25, 1.0, 5.0, 15.0, 50.0)
 
 
-def _networks(lr: float, **smaller: int) -> dict[str, dict[str, Any]]:
+def _networks(lr: float, **smaller: int) -> Networks:
+    """Both networks; ``smaller`` replaces sizes of the transformer."""
     (vit, vit_sizes), (mlp, mlp_sizes) = (preset("mnist", name) for name in ("vit-small", "mlp"))
-    return {"vit-small": network(vit, lr, **{**vit_sizes, **smaller}), "mlp": network(mlp, lr, **mlp_sizes)}
+    return {"vit-small": Network.of(vit, lr, **{**vit_sizes, **smaller}), "mlp": Network.of(mlp, lr, **mlp_sizes)}
 
 
 @register
@@ -36,15 +36,15 @@ class Figure13(TrainingStudy):
     source = "Appendix A.1 and Figure 13"
     version = 1
     scales = {
-        "smoke": Training(
+        "smoke": TrainingSettings(
             seeds=1, networks=_networks(0.1, dim=16, mlp_dim=16), relabel=_LOW_OR_HIGH, limit=200, test_limit=100,
             batch_size=20, patch=7, passes=500, final=_FINAL,
         ),
-        "small": Training(
+        "small": TrainingSettings(
             networks=_networks(0.05), dataset="mnist", relabel=_LOW_OR_HIGH, limit=3_000, test_limit=5_000,
             batch_size=50, max_epochs=100, target_accuracy=0.995, patch=7, passes=4_000, final=_FINAL,
         ),
-        "paper": Training(
+        "paper": TrainingSettings(
             seeds=5, networks=_networks(0.01), dataset="mnist", relabel=_LOW_OR_HIGH, batch_size=50, max_epochs=200,
             target_accuracy=0.999, patch=7, passes=40_000, final=_FINAL,
         ),
@@ -56,10 +56,10 @@ class Figure13(TrainingStudy):
         "added, of variance 1 over training and of five variances at the end.",
     )
 
-    def figures(self, records: Records[Training]) -> list[Drawing]:
+    def figures(self, records: TrainedRecords) -> list[Drawing]:
         return [*super().figures(records), against_variance(records)]
 
-    def expectations(self, records: Records[Training]) -> list[Expectation]:
+    def expectations(self, records: TrainedRecords) -> list[Expectation]:
         differences = {}
         for name in records.settings.final:
             sides = [final_value(records, network, name) for network in ("vit-small", "mlp")]

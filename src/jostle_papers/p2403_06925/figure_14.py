@@ -1,22 +1,21 @@
 """Figure 14: CIFAR-10, networks trained by Adam instead of SGD."""
 
-from typing import Any
+from dataclasses import replace
 
 from jostle.studies.catalogue import register
-from jostle.studies.records import Records
 from jostle.studies.verdict import Expectation, beyond, is_less
 from jostle_papers.p2403_06925 import cifar
-from jostle_papers.trained import Training, TrainingStudy, at_end, at_matched_accuracy
+from jostle_papers.trained import Networks, TrainedRecords, TrainingStudy, at_end, at_matched_accuracy
 
 _KINDS = ("vit-small", "resnet-18")
 
 
-def _with_adam(networks: dict[str, dict[str, Any]], lr: float, schedule: str) -> dict[str, dict[str, Any]]:
+def _with_adam(networks: Networks) -> Networks:
     """Every network twice: as it is, by SGD, and by Adam."""
-    by_adam = {"optimizer": "adam", "lr": lr, "schedule": schedule}
-    twice: dict[str, dict[str, Any]] = {}
+    twice: Networks = {}
     for name, by_sgd in networks.items():
-        twice |= {f"{name}, SGD": by_sgd, f"{name}, Adam": {**by_sgd, **by_adam}}
+        by_adam = replace(by_sgd, optimizer="adam", lr=0.002, schedule="step:every=8,factor=0.5")
+        twice |= {f"{name}, SGD": by_sgd, f"{name}, Adam": by_adam}
     return twice
 
 
@@ -30,9 +29,9 @@ class Figure14(TrainingStudy):
     source = "Appendix A.3 and Figure 14"
     version = 1
     scales = {
-        "smoke": cifar.smoke(_with_adam(cifar.tiny_networks(*_KINDS), 0.002, "step:every=8,factor=0.5")),
-        "small": cifar.small(_with_adam(cifar.small_networks(*_KINDS), 0.002, "step:every=8,factor=0.5")),
-        "paper": cifar.paper(_with_adam(cifar.paper_networks(*_KINDS), 0.002, "step:every=8,factor=0.5")),
+        "smoke": replace(cifar.SMOKE, networks=_with_adam(cifar.tiny_networks(*_KINDS))),
+        "small": replace(cifar.SMALL, networks=_with_adam(cifar.small_networks(*_KINDS))),
+        "paper": replace(cifar.PAPER, networks=_with_adam(cifar.paper_networks(*_KINDS))),
     }
     deviations = (
         cifar.MATCHED,
@@ -40,7 +39,7 @@ class Figure14(TrainingStudy):
         "The paper calls sensitivity under Adam slightly higher and gives no number; here the difference is measured.",
     )
 
-    def expectations(self, records: Records[Training]) -> list[Expectation]:
+    def expectations(self, records: TrainedRecords) -> list[Expectation]:
         values = {name: at_end(records, name) for name in records.settings.networks}
         vit, cnn = _KINDS
         claimed = is_less(

@@ -1,14 +1,15 @@
 """Figure 17: CIFAR-10, sensitivity against the variance of the noise."""
 
 import itertools
+from dataclasses import replace
 
 from jostle.studies.catalogue import register
-from jostle.studies.records import Records
 from jostle.studies.study import Drawing
 from jostle.studies.verdict import Expectation, beyond, is_less
 from jostle_papers.p2403_06925 import cifar
 from jostle_papers.trained import (
-    Training,
+    BySeed,
+    TrainedRecords,
     TrainingStudy,
     against_variance,
     at_matched_accuracy,
@@ -16,7 +17,7 @@ from jostle_papers.trained import (
     final_value,
 )
 
-_AT_END = {"over_training": False, "final": at_variances(0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 15.0)}
+_FINAL = at_variances(0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 15.0)
 
 
 @register
@@ -29,9 +30,11 @@ class Figure17(TrainingStudy):
     source = "Appendix A.3 and Figure 17"
     version = 1
     scales = {
-        "smoke": cifar.smoke(cifar.tiny_networks(), over_training=False, final=at_variances(1.0, 5.0)),
-        "small": cifar.small(cifar.small_networks(), **_AT_END),
-        "paper": cifar.paper(cifar.paper_networks(), **_AT_END),
+        "smoke": replace(
+            cifar.SMOKE, networks=cifar.tiny_networks(), over_training=False, final=at_variances(1.0, 5.0)
+        ),
+        "small": replace(cifar.SMALL, networks=cifar.small_networks(), over_training=False, final=_FINAL),
+        "paper": replace(cifar.PAPER, networks=cifar.paper_networks(), over_training=False, final=_FINAL),
     }
     deviations = (
         cifar.MATCHED,
@@ -39,15 +42,15 @@ class Figure17(TrainingStudy):
         "The paper does not list its variances; here 0.1 to 15.",
     )
 
-    def figures(self, records: Records[Training]) -> list[Drawing]:
+    def figures(self, records: TrainedRecords) -> list[Drawing]:
         return [against_variance(records)]
 
-    def expectations(self, records: Records[Training]) -> list[Expectation]:
+    def expectations(self, records: TrainedRecords) -> list[Expectation]:
         overall, *steps = _growth(records)
         return [*at_matched_accuracy(records, [*_orders(records), overall]), *map(beyond, steps)]
 
 
-def _orders(records: Records[Training]) -> list[Expectation]:
+def _orders(records: TrainedRecords) -> list[Expectation]:
     """Least of the CNNs against most of the transformers, at each variance."""
     return [
         is_less(f"most sensitive transformer - least sensitive CNN, {name}", *_extremes(records, name))
@@ -55,7 +58,7 @@ def _orders(records: Records[Training]) -> list[Expectation]:
     ]
 
 
-def _growth(records: Records[Training]) -> list[Expectation]:
+def _growth(records: TrainedRecords) -> list[Expectation]:
     """The gap at the smallest variance against that at the largest, and each against the next."""
     gaps = {name: _gap(records, name) for name in records.settings.final}
     names = list(gaps)
@@ -65,7 +68,7 @@ def _growth(records: Records[Training]) -> list[Expectation]:
     ]
 
 
-def _extremes(records: Records[Training], final: str) -> tuple[dict[int, float], dict[int, float]]:
+def _extremes(records: TrainedRecords, final: str) -> tuple[BySeed, BySeed]:
     transformers = [final_value(records, name, final) for name in cifar.TRANSFORMERS]
     others = [final_value(records, name, final) for name in cifar.CONVOLUTIONAL]
     seeds = transformers[0]
@@ -74,7 +77,7 @@ def _extremes(records: Records[Training], final: str) -> tuple[dict[int, float],
     return most, least
 
 
-def _gap(records: Records[Training], final: str) -> dict[int, float]:
+def _gap(records: TrainedRecords, final: str) -> BySeed:
     """Mean over CNNs less mean over transformers, by seed."""
     transformers = [final_value(records, name, final) for name in cifar.TRANSFORMERS]
     others = [final_value(records, name, final) for name in cifar.CONVOLUTIONAL]

@@ -2,12 +2,12 @@
 
 from jostle.studies.catalogue import register
 from jostle.studies.evidence import over_seeds
-from jostle.studies.records import Records
 from jostle.studies.study import Drawing
 from jostle.studies.verdict import Expectation, beyond, is_less, within
 from jostle_papers.p2403_06925 import fashion
 from jostle_papers.trained import (
-    Training,
+    TrainedRecords,
+    TrainingSettings,
     TrainingStudy,
     against_variance,
     at_accuracy,
@@ -32,7 +32,7 @@ class Figure18(TrainingStudy):
     source = "Section 5 and Figure 18"
     version = 1
     scales = {
-        "smoke": Training(
+        "smoke": TrainingSettings(
             seeds=1,
             networks=fashion.tiny_networks("vit-small", "mlp-leaky-relu"),
             limit=200,
@@ -42,7 +42,7 @@ class Figure18(TrainingStudy):
             passes=500,
             final=at_variances(1.0, 15.0),
         ),
-        "small": Training(
+        "small": TrainingSettings(
             networks=fashion.small_networks(),
             dataset="fashion-mnist",
             limit=10_000,
@@ -53,7 +53,7 @@ class Figure18(TrainingStudy):
             passes=4_000,
             final=_SWEEP,
         ),
-        "paper": Training(
+        "paper": TrainingSettings(
             networks=fashion.paper_networks(),
             dataset="fashion-mnist",
             limit=None,
@@ -75,10 +75,10 @@ class Figure18(TrainingStudy):
         "each patch of each image.",
     )
 
-    def figures(self, records: Records[Training]) -> list[Drawing]:
+    def figures(self, records: TrainedRecords) -> list[Drawing]:
         return [*super().figures(records), against_variance(records)]
 
-    def expectations(self, records: Records[Training]) -> list[Expectation]:
+    def expectations(self, records: TrainedRecords) -> list[Expectation]:
         values = {name: at_end(records, name) for name in records.settings.networks}
         vit = values.pop("vit-small")
         claimed = [
@@ -97,7 +97,7 @@ class Figure18(TrainingStudy):
         return [*at_matched_accuracy(records, claimed), *map(beyond, further)]
 
 
-def _at_other_variances(records: Records[Training]) -> list[Expectation]:
+def _at_other_variances(records: TrainedRecords) -> list[Expectation]:
     """Whether the order holds for other noise, against the MLP, the closest of the others."""
     sides = {
         final: [final_value(records, name, final) for name in ("vit-small", "mlp-leaky-relu")]

@@ -1,23 +1,22 @@
 """Figure 19: SVHN, a vision transformer against ResNet-18."""
 
-from typing import Any
+from dataclasses import replace
 
 from jostle.models.presets import preset
 from jostle.studies.catalogue import register
 from jostle.studies.evidence import over_seeds
-from jostle.studies.records import Records
 from jostle.studies.verdict import Expectation, beyond, is_less, within
 from jostle_papers.p2403_06925 import cifar
-from jostle_papers.trained import Training, TrainingStudy, at_end, at_matched_accuracy, network
+from jostle_papers.trained import Network, Networks, TrainedRecords, TrainingStudy, at_end, at_matched_accuracy
 
 _KINDS = ("vit-small", "resnet-18")
 _RATES = {"vit-small": 0.1, "resnet-18": 0.0015}
 _PAPER = {"vit-small": 0.0147, "resnet-18": 0.0516}
 
 
-def _paper_networks() -> dict[str, dict[str, Any]]:
+def _paper_networks() -> Networks:
     presets = {name: preset("svhn", name) for name in _KINDS}
-    return {name: network(model, _RATES[name], **sizes) for name, (model, sizes) in presets.items()}
+    return {name: Network.of(model, _RATES[name], **sizes) for name, (model, sizes) in presets.items()}
 
 
 @register
@@ -30,9 +29,9 @@ class Figure19(TrainingStudy):
     source = "Appendix A.3 and Figure 19"
     version = 1
     scales = {
-        "smoke": cifar.smoke(cifar.tiny_networks(*_KINDS)),
-        "small": cifar.small(cifar.small_networks(*_KINDS), dataset="svhn"),
-        "paper": cifar.paper(_paper_networks(), dataset="svhn"),
+        "smoke": replace(cifar.SMOKE, networks=cifar.tiny_networks(*_KINDS)),
+        "small": replace(cifar.SMALL, networks=cifar.small_networks(*_KINDS), dataset="svhn"),
+        "paper": replace(cifar.PAPER, networks=_paper_networks(), dataset="svhn"),
     }
     deviations = (
         cifar.MATCHED,
@@ -40,7 +39,7 @@ class Figure19(TrainingStudy):
         "The paper speaks of 60,000 training images; the official training set has 73,257, which are used.",
     )
 
-    def expectations(self, records: Records[Training]) -> list[Expectation]:
+    def expectations(self, records: TrainedRecords) -> list[Expectation]:
         values = {name: at_end(records, name) for name in _KINDS}
         claimed = is_less("sensitivity of vit-small - sensitivity of resnet-18", *values.values())
         near = [

@@ -1,35 +1,35 @@
 """Figure 23: encoders and LSTMs of 4, 8 and 12 layers."""
 
-from typing import Any
+from dataclasses import replace
 
 from jostle.studies.catalogue import register
 from jostle.studies.evidence import paired
-from jostle.studies.records import Records
 from jostle.studies.verdict import Expectation, beyond, is_less, within
-from jostle_papers.language import TextTraining
+from jostle_papers.language import TextTrainingSettings
 from jostle_papers.p2403_06925 import text
-from jostle_papers.trained import Training, TrainingStudy, at_end, at_matched_accuracy
+from jostle_papers.trained import Networks, TrainedRecords, TrainingStudy, at_end, at_matched_accuracy
 
 _KINDS = ("encoder", "lstm")
 _MARGIN = 0.02
 
 
-def _deeper(
-    settings: TextTraining, depths: tuple[int, ...], slower: float = 1.0, given_up: int | None = None
-) -> TextTraining:
-    """The same networks with other numbers of layers.
+def _at_depths(
+    settings: TextTrainingSettings, depths: tuple[int, ...], slower: float = 1.0, given_up: int | None = None
+) -> TextTrainingSettings:
+    """The same networks with other numbers of layers, the first of which is the usual one.
 
-    Deeper LSTMs have ``slower`` times the learning rate, and the deepest are given up after so many epochs.
+    Deeper LSTMs have ``slower`` times the learning rate, and the deepest are given up after ``given_up`` epochs.
     """
-    networks: dict[str, dict[str, Any]] = {}
-    for name, chosen in settings.networks.items():
+    networks: Networks = {}
+    for name, usual in settings.networks.items():
         for depth in depths:
-            is_deep = name == "lstm" and depth > chosen["sizes"]["depth"]
-            changes: dict[str, Any] = {"lr": chosen["lr"] * slower} if is_deep else {}
-            if is_deep and depth == max(depths):
-                changes["max_epochs"] = given_up
-            networks[f"{name}, {depth} layers"] = {**chosen, **changes, "sizes": {**chosen["sizes"], "depth": depth}}
-    return type(settings)(**{**vars(settings), "networks": networks, "over_training": False})
+            network = usual.with_sizes(depth=depth)
+            if name == "lstm" and depth > depths[0]:
+                network = replace(network, lr=usual.lr * slower)
+                if depth == max(depths):
+                    network = replace(network, max_epochs=given_up)
+            networks[f"{name}, {depth} layers"] = network
+    return replace(settings, networks=networks, over_training=False)
 
 
 @register
@@ -44,9 +44,9 @@ class Figure23(TrainingStudy):
     source = "Appendix A.4, Figure 23"
     version = 1
     scales = {
-        "smoke": _deeper(text.at_scale("smoke", "qqp", _KINDS), (1, 2)),
-        "small": _deeper(text.at_scale("small", "qqp", _KINDS), (4, 8, 12), slower=1 / 3, given_up=15),
-        "paper": _deeper(text.at_scale("paper", "qqp", _KINDS), (4, 8, 12)),
+        "smoke": _at_depths(text.at_scale("smoke", "qqp", _KINDS), (1, 2)),
+        "small": _at_depths(text.at_scale("small", "qqp", _KINDS), (4, 8, 12), slower=1 / 3, given_up=15),
+        "paper": _at_depths(text.at_scale("paper", "qqp", _KINDS), (4, 8, 12)),
     }
     deviations = (
         text.MATCHED,
@@ -56,7 +56,7 @@ class Figure23(TrainingStudy):
         "Those of 12 layers have learnt little or nothing after 15 epochs and are given up: nothing is said of them.",
     )
 
-    def expectations(self, records: Records[Training]) -> list[Expectation]:
+    def expectations(self, records: TrainedRecords) -> list[Expectation]:
         values = {name: at_end(records, name) for name in records.settings.networks}
         depths = [name.removeprefix("encoder") for name in values if name.startswith("encoder")]
         claimed = []
@@ -73,6 +73,6 @@ class Figure23(TrainingStudy):
         return [*claimed, *same, *at_matched_accuracy(records, [], text.ACCURACY)]
 
 
-def _matched(records: Records[Training], claim: Expectation, networks: tuple[str, str]) -> Expectation:
+def _matched(records: TrainedRecords, claim: Expectation, networks: tuple[str, str]) -> Expectation:
     """The claim, undecided if one of the two networks it is about did not learn."""
     return at_matched_accuracy(records, [claim], text.ACCURACY, networks)[0]

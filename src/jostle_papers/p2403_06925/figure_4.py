@@ -1,11 +1,12 @@
 """Figure 4, with Figure 16: CIFAR-10, two vision transformers against three convolutional networks."""
 
+from dataclasses import replace
+
 from jostle.studies.catalogue import register
 from jostle.studies.evidence import over_seeds
-from jostle.studies.records import Records
 from jostle.studies.verdict import Expectation, beyond, is_less, within
 from jostle_papers.p2403_06925 import cifar
-from jostle_papers.trained import Training, TrainingStudy, at_accuracy, at_end, at_matched_accuracy, in_common
+from jostle_papers.trained import TrainedRecords, TrainingStudy, at_accuracy, at_end, at_matched_accuracy, in_common
 
 _PAPER = {"densenet-121": 0.3673, "resnet-18": 0.0827, "convmixer": 0.0829, "vit-small": 0.0050, "vit-simple": 0.0014}
 
@@ -20,9 +21,9 @@ class Figure4(TrainingStudy):
     source = "Section 5, Figures 4 and 16"
     version = 1
     scales = {
-        "smoke": cifar.smoke(cifar.tiny_networks()),
-        "small": cifar.small(cifar.small_networks()),
-        "paper": cifar.paper(cifar.paper_networks()),
+        "smoke": replace(cifar.SMOKE, networks=cifar.tiny_networks()),
+        "small": replace(cifar.SMALL, networks=cifar.small_networks()),
+        "paper": replace(cifar.PAPER, networks=cifar.paper_networks()),
     }
     deviations = (
         cifar.MATCHED,
@@ -31,7 +32,7 @@ class Figure4(TrainingStudy):
         "pixels. Sampling stops at a precision instead of 5 draws for each patch of each image.",
     )
 
-    def expectations(self, records: Records[Training]) -> list[Expectation]:
+    def expectations(self, records: TrainedRecords) -> list[Expectation]:
         values = {name: at_end(records, name) for name in records.settings.networks}
         claimed = [
             is_less(f"sensitivity of {transformer} - sensitivity of {other}", values[transformer], values[other])

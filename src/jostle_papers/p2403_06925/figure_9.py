@@ -1,15 +1,17 @@
 """Figure 9, with Figures 20 and 21: accuracy on corrupted images, and of networks trained for low sensitivity."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
+from dataclasses import replace
 
 from jostle.studies.catalogue import register
 from jostle.studies.evidence import paired
-from jostle.studies.records import Records
 from jostle.studies.study import Drawing
 from jostle.studies.verdict import Expectation, beyond, is_above
 from jostle_papers.p2403_06925 import cifar, robustness
 from jostle_papers.trained import (
-    Training,
+    BySeed,
+    CorruptedImages,
+    TrainedRecords,
     TrainingStudy,
     accuracy_kept,
     at_matched_accuracy,
@@ -18,6 +20,7 @@ from jostle_papers.trained import (
     corrupted_over_training,
     halvings,
     over_training,
+    unseen_accuracy,
 )
 
 _LOWERED = (cifar.PENALISED, cifar.AUGMENTED)
@@ -36,9 +39,9 @@ class Figure9(TrainingStudy):
     source = "Section 7.1, Figures 9, 20 and 21"
     version = 1
     scales = {
-        "smoke": robustness.smoke(robustness.smoke_networks()),
-        "small": robustness.small(robustness.small_networks()),
-        "paper": robustness.paper(robustness.paper_networks()),
+        "smoke": replace(robustness.SMOKE, networks=robustness.smoke_networks()),
+        "small": replace(robustness.SMALL, networks=robustness.small_networks()),
+        "paper": replace(robustness.PAPER, networks=robustness.paper_networks()),
     }
     deviations = (
         cifar.MATCHED,
@@ -52,17 +55,17 @@ class Figure9(TrainingStudy):
         "replaces images or adds noisy ones, it does not say.",
     )
 
-    def figures(self, records: Records[Training]) -> list[Drawing]:
-        severities = records.settings.corrupted["severities"]
+    def figures(self, records: TrainedRecords) -> list[Drawing]:
+        severities = _corruptions(records).severities
         return [
             *(corrupted_over_training(records, severity) for severity in severities),
             *(by_corruption(records, severity) for severity in severities),
             over_training(records),
         ]
 
-    def expectations(self, records: Records[Training]) -> list[Expectation]:
+    def expectations(self, records: TrainedRecords) -> list[Expectation]:
         plain = [name for name in _networks(records) if name not in _LOWERED]
-        ahead = [_transformers_ahead(records, severity) for severity in records.settings.corrupted["severities"]]
+        ahead = [_transformers_ahead(records, severity) for severity in _corruptions(records).severities]
         found = at_matched_accuracy(records, ahead, networks=plain)
         for name in _LOWERED:
             lower = halvings(records, "vit-small", name)
@@ -72,7 +75,7 @@ class Figure9(TrainingStudy):
         return [*found, *map(beyond, _questions(records))]
 
 
-def _transformers_ahead(records: Records[Training], severity: int) -> Expectation:
+def _transformers_ahead(records: TrainedRecords, severity: int) -> Expectation:
     transformers, others = (
         _mean(corrupted_accuracy(records, name, severities=[severity]) for name in names if name in _networks(records))
         for names in (cifar.TRANSFORMERS, cifar.CONVOLUTIONAL)
@@ -81,14 +84,14 @@ def _transformers_ahead(records: Records[Training], severity: int) -> Expectatio
     return is_above(statement, paired(transformers, others), 0.0)
 
 
-def _more_robust(records: Records[Training], name: str, kind: str) -> Expectation:
+def _more_robust(records: TrainedRecords, name: str, kind: str) -> Expectation:
     wanted = {"noise": robustness.NOISE, "blur": robustness.BLUR}[kind]
-    listed = [each for each in wanted if each in records.settings.corrupted["names"]]
+    listed = [each for each in wanted if each in _corruptions(records).names]
     after, before = (corrupted_accuracy(records, each, listed) for each in (name, "vit-small"))
     return is_above(f"accuracy under {kind}: {name} - vit-small", paired(after, before), 0.0)
 
 
-def _questions(records: Records[Training]) -> list[Expectation]:
+def _questions(records: TrainedRecords) -> list[Expectation]:
     """Beyond the paper: what robustness is left once accuracy without corruption is accounted for, and its price."""
     kept = {name: accuracy_kept(records, name) for name in _networks(records)}
     transformers, others = (
@@ -98,16 +101,21 @@ def _questions(records: Records[Training]) -> list[Expectation]:
     asked = [is_above(f"{share}: mean of transformers - mean of CNNs", paired(transformers, others), 0.0)]
     for name in _LOWERED:
         asked.append(is_above(f"{share}: {name} - vit-small", paired(kept[name], kept["vit-small"]), 0.0))
-        clean, before = (records.where(network=each).by("seed", "test_accuracy") for each in (name, "vit-small"))
+        clean, before = (unseen_accuracy(records, each) for each in (name, "vit-small"))
         asked.append(is_above(f"accuracy on unseen images: {name} - vit-small", paired(clean, before), -0.01))
     return asked
 
 
-def _networks(records: Records[Training]) -> Iterable[str]:
+def _networks(records: TrainedRecords) -> Iterable[str]:
     return records.settings.networks
 
 
-def _mean(values: Iterable[Mapping[int, float]]) -> dict[int, float]:
+def _corruptions(records: TrainedRecords) -> CorruptedImages:
+    assert records.settings.corrupted is not None
+    return records.settings.corrupted
+
+
+def _mean(values: Iterable[BySeed]) -> BySeed:
     """The mean of several networks, by seed."""
     listed = list(values)
     return {seed: sum(value[seed] for value in listed) / len(listed) for seed in listed[0]}

@@ -1,31 +1,34 @@
 """Section 6, the released code's choices one by one: what does each do to the comparison?"""
 
 import copy
+from dataclasses import dataclass, replace
 from typing import Any
 
 from torch import Tensor, nn
 
-from jostle.base.store import Record
-from jostle.data import Dataset
+from jostle import figures
 from jostle.estimates import measure
-from jostle.figures import dots
 from jostle.models.text_encoder import TextEncoder
 from jostle.models.text_model import TokenEmbedding, real_tokens
 from jostle.perturbations import GaussianNoise
 from jostle.sampling import Until
 from jostle.studies.catalogue import register
 from jostle.studies.records import Records
-from jostle.studies.study import Drawing
+from jostle.studies.settings import SCALES
+from jostle.studies.study import Context, Drawing
 from jostle.studies.verdict import Expectation, beyond, is_less
 from jostle.tokens import Embeddings
-from jostle_papers.language import TextTraining
+from jostle_papers.language import TextTrainingSettings
 from jostle_papers.p2403_06925 import text
 from jostle_papers.trained import (
-    Training,
-    TrainingStudy,
+    BySeed,
+    NetworkCell,
+    NetworkStudy,
+    TrainedRecord,
+    TrainingCell,
+    TrainingSettings,
     at_matched_accuracy,
     mean_and_range,
-    partly_trained,
     where_all_learnt,
 )
 from jostle_papers.trained.course import AT_END
@@ -43,6 +46,16 @@ _SHOWN = {
     BEFORE: "before LayerNorm",
     MACRO: "after, mean over texts",
 }
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChoicesRecord(TrainedRecord):
+    """A trained network, and its sensitivity for each choice that it has."""
+
+    choices: dict[str, float]
+
+
+ChoicesRecords = Records[TrainingSettings, NetworkCell, ChoicesRecord]
 
 
 class EmbeddedTwice(nn.Module):
@@ -67,17 +80,15 @@ class EmbeddedTwice(nn.Module):
         return again
 
 
-def with_partly_trained(settings: TextTraining) -> TextTraining:
+def with_partly_trained(settings: TextTrainingSettings) -> TextTrainingSettings:
     """The same with one more LSTM, of which only the recurrent layers are trained: longer, at a third of the rate."""
-    partly = partly_trained(settings.networks[LSTM], "embeddings", "classifier")
-    slowly = {"lr": partly["lr"] / 3, "max_epochs": 2 * settings.max_epochs}
-    networks = {**settings.networks, PARTLY: {**partly, **slowly}}
-    changes: dict[str, Any] = {"networks": networks, "over_training": False}
-    return type(settings)(**{**vars(settings), **changes})
+    lstm = settings.networks[LSTM]
+    partly = replace(lstm.with_frozen("embeddings", "classifier"), lr=lstm.lr / 3, max_epochs=2 * settings.max_epochs)
+    return replace(settings, networks={**settings.networks, PARTLY: partly}, over_training=False)
 
 
 @register
-class LanguageChoices(TrainingStudy):
+class LanguageChoices(NetworkStudy[ChoicesRecord]):
     """An encoder and an LSTM, trained and asked as the released code does it and as it should be."""
 
     name = "2403.06925/language-choices"
@@ -85,10 +96,7 @@ class LanguageChoices(TrainingStudy):
     claim = "Encoders are less sensitive than LSTMs, however the LSTM is trained and wherever the noise is added."
     source = "Section 6 and its released code"
     version = 1
-    scales = {
-        scale: with_partly_trained(text.at_scale(scale, "qqp", (ENCODER, LSTM)))
-        for scale in ("smoke", "small", "paper")
-    }
+    scales = {scale: with_partly_trained(text.at_scale(scale, "qqp", (ENCODER, LSTM))) for scale in SCALES}
     deviations = (
         text.MATCHED,
         text.SMALL_SCALE,
@@ -100,7 +108,9 @@ class LanguageChoices(TrainingStudy):
         "The tokenizer is trained on the training texts; sampling stops at a precision.",
     )
 
-    def further(self, model: nn.Module, seen: Dataset, unseen: Dataset, settings: Training, seed: int) -> Record:
+    def measure(self, cell: TrainingCell, settings: TrainingSettings, context: Context) -> ChoicesRecord:
+        trained = self.train(cell, settings, context)
+        model = trained.model
         asked: dict[str, tuple[nn.Module, Embeddings, str]] = {
             ONCE: (model, Embeddings(), "micro"),
             MACRO: (model, Embeddings(), "macro"),
@@ -110,46 +120,45 @@ class LanguageChoices(TrainingStudy):
             twice: Any = copy.deepcopy(model)
             twice.embeddings = EmbeddedTwice(twice.embeddings)
             asked[TWICE] = (twice, Embeddings(module="embeddings.first"), "micro")
-        return {
-            "choices": {
-                name: measure(
-                    network,
-                    seen.inputs,
-                    tokens=view,
-                    perturbation=GaussianNoise(settings.std),
-                    average=average,
-                    plan=Until(relative=0.05, max_passes=AT_END * settings.passes),
-                    seed=seed,
-                ).value
-                for name, (network, view, average) in asked.items()
-            }
+        choices = {
+            name: measure(
+                network,
+                trained.seen.inputs,
+                tokens=view,
+                perturbation=GaussianNoise(settings.std),
+                average=average,
+                plan=Until(relative=0.05, max_passes=AT_END * settings.passes),
+                seed=cell.seed,
+            ).value
+            for name, (network, view, average) in asked.items()
         }
+        return ChoicesRecord(**vars(trained.record), choices=choices)
 
-    def figures(self, records: Records[Training]) -> list[Drawing]:
+    def figures(self, records: ChoicesRecords) -> list[Drawing]:
         compared = where_all_learnt(records, text.ACCURACY)
         rows = {
             name: [
                 mean_and_range(shown, [0.0], [list(values.values())])
                 for choice, shown in _SHOWN.items()
-                if (values := _chosen(compared, name, choice))
+                if (values := _values(compared, name, choice))
             ]
             for name in records.settings.networks
         }
         return [
             Drawing(
                 "choices",
-                dots(rows, x_label="sensitivity"),
+                figures.dots(rows, x_label="sensitivity"),
                 "Sensitivity by where the noise is added, before or after LayerNorm, and by what is averaged, tokens "
                 "or texts; the mean and the range over seeds.",
                 "Sensitivity of the encoder, the LSTM and the partly trained LSTM for each choice.",
             )
         ]
 
-    def expectations(self, records: Records[Training]) -> list[Expectation]:
+    def expectations(self, records: ChoicesRecords) -> list[Expectation]:
         compared = where_all_learnt(records, text.ACCURACY)
 
         def less(choice: str, lstm: str, its_choice: str) -> Expectation:
-            ours, theirs = _chosen(compared, ENCODER, choice), _chosen(compared, lstm, its_choice)
+            ours, theirs = _values(compared, ENCODER, choice), _values(compared, lstm, its_choice)
             return is_less(f"sensitivity of encoder ({choice}) - of {lstm} ({its_choice})", ours, theirs)
 
         claimed = [less(choice, lstm, ONCE) for lstm in (LSTM, PARTLY) for choice in (ONCE, TWICE)]
@@ -158,13 +167,13 @@ class LanguageChoices(TrainingStudy):
         return [*checked, *at_matched_accuracy(records, [], text.ACCURACY), *map(beyond, others)]
 
 
-def _shrunk(records: Records[Training]) -> Expectation:
+def _shrunk(records: ChoicesRecords) -> Expectation:
     """What the second LayerNorm does to the encoder's own number."""
-    twice, once = (_chosen(records, ENCODER, choice) for choice in (TWICE, ONCE))
+    twice, once = (_values(records, ENCODER, choice) for choice in (TWICE, ONCE))
     return is_less(f"sensitivity of encoder ({TWICE}) - ({ONCE})", twice, once)
 
 
-def _chosen(records: Records[Training], name: str, choice: str) -> dict[int, float]:
+def _values(records: ChoicesRecords, name: str, choice: str) -> BySeed:
     """The sensitivity of a network for one choice, by seed; empty if it has no such place."""
-    found = records.where(network=name).by("seed", "choices")
+    found = records.where(network=name).by("seed", lambda record: record.choices)
     return {seed: values[choice] for seed, values in found.items() if choice in values}

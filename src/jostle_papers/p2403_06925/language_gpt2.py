@@ -1,10 +1,9 @@
 """Appendix A.4: a causal decoder between encoder and LSTM."""
 
 from jostle.studies.catalogue import register
-from jostle.studies.records import Records
 from jostle.studies.verdict import Expectation, is_less
 from jostle_papers.p2403_06925 import text
-from jostle_papers.trained import Training, TrainingStudy, at_end, at_matched_accuracy
+from jostle_papers.trained import TrainedRecords, TrainingStudy, at_end, at_matched_accuracy
 
 
 @register
@@ -25,7 +24,7 @@ class LanguageGpt2(TrainingStudy):
         "LayerNorm, so that its tokens are much smaller than the noise.",
     )
 
-    def expectations(self, records: Records[Training]) -> list[Expectation]:
+    def expectations(self, records: TrainedRecords) -> list[Expectation]:
         values = {name: at_end(records, name) for name in records.settings.networks}
         claimed = [
             is_less(f"sensitivity of {first} - sensitivity of {second}", values[first], values[second])

@@ -1,25 +1,45 @@
 """Section 6: at initialisation, before any training, on real texts."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
-from jostle import models
-from jostle.base.store import Record
+from jostle import figures, models
 from jostle.estimates import measure
-from jostle.figures import Series, dots
+from jostle.figures import Series
 from jostle.perturbations import GaussianNoise
 from jostle.sampling import Until
 from jostle.studies.catalogue import register
 from jostle.studies.evidence import unpaired
 from jostle.studies.records import Records
-from jostle.studies.study import Cell, Context, Drawing, Study
+from jostle.studies.schema import Struct
+from jostle.studies.study import Context, Drawing, Study
 from jostle.studies.verdict import Expectation, beyond, is_above
-from jostle_papers.language import TextTraining
+from jostle_papers.language import TextTrainingSettings
 from jostle_papers.language.networks import NAMES
 from jostle_papers.p2403_06925 import text
+from jostle_papers.trained import TrainingCell
+
+
+@dataclass(frozen=True, kw_only=True)
+class InitRecord(Struct):
+    """A network with random weights.
+
+    Arguments:
+        sensitivity, low, high: with the ends of its interval.
+        larger_class: the share of texts that get the answer which most texts get.
+    """
+
+    sensitivity: float
+    low: float
+    high: float
+    larger_class: float
+
+
+InitRecords = Records[TextTrainingSettings, TrainingCell, InitRecord]
 
 
 @register
-class LanguageInit(Study[TextTraining]):
+class LanguageInit(Study[TextTrainingSettings, TrainingCell, InitRecord]):
     """Sensitivity of networks with random weights."""
 
     name = "2403.06925/language-init"
@@ -28,9 +48,9 @@ class LanguageInit(Study[TextTraining]):
     source = "Section 6"
     version = 1
     scales = {
-        "smoke": text.at_scale("smoke", "qqp", NAMES, seeds=3),
-        "small": text.at_scale("small", "qqp", NAMES, seeds=20, limit=300, passes=3_000),
-        "paper": text.at_scale("paper", "qqp", NAMES, seeds=20, limit=640, passes=20_000),
+        "smoke": replace(text.at_scale("smoke", "qqp", NAMES), seeds=3),
+        "small": replace(text.at_scale("small", "qqp", NAMES), seeds=20, limit=300, passes=3_000),
+        "paper": replace(text.at_scale("paper", "qqp", NAMES), seeds=20, limit=640, passes=20_000),
     }
     deviations = (
         *text.DIFFERENCES[1:],
@@ -39,13 +59,13 @@ class LanguageInit(Study[TextTraining]):
         "share of texts in its larger class is recorded beside it.",
     )
 
-    def cells(self, settings: TextTraining, seeds: Sequence[int]) -> list[Cell]:
-        return [Cell.of(network=name, seed=seed) for seed in seeds for name in settings.networks]
+    def cells(self, settings: TextTrainingSettings, seeds: Sequence[int]) -> list[TrainingCell]:
+        return [TrainingCell(name, seed) for seed in seeds for name in settings.networks]
 
-    def measure(self, cell: Cell, settings: TextTraining, context: Context) -> Record:
-        chosen, seed = settings.networks[cell.values["network"]], cell.values["seed"]
+    def measure(self, cell: TrainingCell, settings: TextTrainingSettings, context: Context) -> InitRecord:
+        network, seed = settings.networks[cell.network], cell.seed
         texts = settings.load("train", context.data)
-        model = models.create(chosen["model"], seed=seed, **chosen["sizes"]).eval()
+        model = models.create(network.model, seed=seed, **network.sizes).eval()
         found = measure(
             model,
             texts.inputs,
@@ -56,25 +76,28 @@ class LanguageInit(Study[TextTraining]):
             seed=seed,
         )
         share = float(model(texts.inputs).argmax(dim=1).double().mean())
-        return {"sensitivity": found.value, "low": found.low, "high": found.high, "larger_class": max(share, 1 - share)}
+        return InitRecord(sensitivity=found.value, low=found.low, high=found.high, larger_class=max(share, 1 - share))
 
-    def figures(self, records: Records[TextTraining]) -> list[Drawing]:
+    def figures(self, records: InitRecords) -> list[Drawing]:
         rows = {}
         for name in records.settings.networks:
-            values = sorted(records.where(network=name).column("sensitivity"))
+            values = sorted(records.where(network=name).column(lambda record: record.sensitivity))
             middle = values[len(values) // 2]
             rows[name] = [Series("median and range over seeds", [0.0], [middle], [values[0]], [values[-1]])]
         return [
             Drawing(
                 "at-initialisation",
-                dots(rows, x_label="sensitivity"),
+                figures.dots(rows, x_label="sensitivity"),
                 "Sensitivity of networks with random weights; the median and the range over seeds.",
                 "Sensitivity of networks with random weights.",
             )
         ]
 
-    def expectations(self, records: Records[TextTraining]) -> list[Expectation]:
-        values = {name: records.where(network=name).by("seed", "sensitivity") for name in records.settings.networks}
+    def expectations(self, records: InitRecords) -> list[Expectation]:
+        values = {
+            name: records.where(network=name).by("seed", lambda record: record.sensitivity)
+            for name in records.settings.networks
+        }
 
         def ahead(second: str) -> Expectation:
             return is_above(

@@ -1,35 +1,84 @@
 """Section 6, by position: does an LSTM mind its last tokens most, and a transformer all alike?"""
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from jostle.base.store import Record
-from jostle.data import Dataset
+from jostle import figures
 from jostle.estimates import measure
-from jostle.figures import Series, curves, dots
+from jostle.figures import Series
 from jostle.perturbations import GaussianNoise
 from jostle.sampling import Grid
 from jostle.studies.catalogue import register
 from jostle.studies.evidence import paired
 from jostle.studies.records import Records
-from jostle.studies.study import Drawing
+from jostle.studies.schema import IfGiven, Struct, from_plain
+from jostle.studies.study import Context, Drawing
 from jostle.studies.verdict import Expectation, beyond, is_above
 from jostle.tokens import Embeddings
 from jostle.tokens.text_views import SPECIAL_KEY
 from jostle_papers.p2403_06925 import text
-from jostle_papers.trained import Training, TrainingStudy, at_matched_accuracy, mean_and_range
+from jostle_papers.trained import (
+    BySeed,
+    MeasuredValue,
+    NetworkCell,
+    NetworkStudy,
+    TrainedRecord,
+    TrainingCell,
+    TrainingSettings,
+    at_matched_accuracy,
+    mean_and_range,
+)
 
 _NAMES = ("encoder", "encoder-relu", "decoder", "lstm")
 FIRST, SEPARATORS, WORDS = "first token", "separators", "words"
 _LATE = 5  # tokens at the end of a text
-_TEXTS, _DRAWS, _LEAST = 200, 2, 50  # a position is drawn if at least so many trials are behind it
+_TEXTS, _DRAWS = 200, 2
+_LEAST = 50  # trials behind a position that is shown
+
+Alignment = Literal["right", "left"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PositionProfile(Struct):
+    """Sensitivity by position, as ``to_dict`` of a measurement's profile gives it; None where there was no trial."""
+
+    values: tuple[float | None, ...]
+    low: tuple[float | None, ...]
+    high: tuple[float | None, ...]
+    counts: tuple[int, ...]
+    positions: tuple[int, ...]
+    target: str
+    method: str
+    special: IfGiven[tuple[float | None, ...]] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class PositionsRecord(TrainedRecord):
+    """A trained network, and its sensitivity by position and by kind of token.
+
+    Arguments:
+        profile_right, profile_left: positions counted from the end and from the start of each text.
+        kinds: sensitivity to each kind of token.
+    """
+
+    profile_right: PositionProfile
+    profile_left: PositionProfile
+    kinds: dict[str, MeasuredValue]
+
+    def profile(self, alignment: Alignment) -> PositionProfile:
+        """The profile counted from one side."""
+        return self.profile_right if alignment == "right" else self.profile_left
+
+
+PositionsRecords = Records[TrainingSettings, NetworkCell, PositionsRecord]
 
 
 @register
-class LanguagePositions(TrainingStudy):
+class LanguagePositions(NetworkStudy[PositionsRecord]):
     """Sensitivity by position, counted from the end and from the start of each text."""
 
     name = "2403.06925/language-positions"
@@ -46,15 +95,18 @@ class LanguagePositions(TrainingStudy):
         "during training. Positions that few texts have are recorded with their counts and not drawn.",
     )
 
-    def further(self, model: nn.Module, seen: Dataset, unseen: Dataset, settings: Training, seed: int) -> Record:
-        texts = seen.inputs[: min(len(seen), _TEXTS)]
+    def measure(self, cell: TrainingCell, settings: TrainingSettings, context: Context) -> PositionsRecord:
+        trained = self.train(cell, settings, context)
+        model, seed = trained.model, cell.seed
+        texts = trained.seen.inputs[: min(len(trained.seen), _TEXTS)]
         noise = GaussianNoise(settings.std)
-        profiles = {
-            f"profile_{alignment}": measure(
-                model, texts, tokens=Embeddings(alignment=alignment), perturbation=noise, plan=Grid(_DRAWS), seed=seed
-            ).profile.to_dict()
-            for alignment in ("right", "left")
-        }
+
+        def profile(alignment: Alignment) -> PositionProfile:
+            tokens = Embeddings(alignment=alignment)
+            found = measure(model, texts, tokens=tokens, perturbation=noise, plan=Grid(_DRAWS), seed=seed)
+            return from_plain(PositionProfile, found.profile.to_dict(), "profile")
+
+        right, left = profile("right"), profile("left")
         kinds = {}
         for name, is_of_kind in _kinds(texts).items():
             # A view leaves out what is marked as special: here all that is not of this kind.
@@ -68,13 +120,14 @@ class LanguagePositions(TrainingStudy):
                 plan=Grid(_DRAWS),
                 seed=seed,
             )
-            kinds[name] = {"value": found.value, "low": found.low, "high": found.high, "level": found.settings.level}
-        return {**profiles, "kinds": kinds}
+            level = found.settings.level
+            kinds[name] = MeasuredValue(value=found.value, low=found.low, high=found.high, level=level)
+        return PositionsRecord(**vars(trained.record), profile_right=right, profile_left=left, kinds=kinds)
 
-    def figures(self, records: Records[Training]) -> list[Drawing]:
-        return [*(_by_position(records, alignment) for alignment in ("right", "left")), _by_kind(records)]
+    def figures(self, records: PositionsRecords) -> list[Drawing]:
+        return [_by_position(records, "right"), _by_position(records, "left"), _by_kind(records)]
 
-    def expectations(self, records: Records[Training]) -> list[Expectation]:
+    def expectations(self, records: PositionsRecords) -> list[Expectation]:
         leads = {name: _lead(records, name) for name in records.settings.networks}
         zeros = dict.fromkeys(leads["lstm"], 0.0)
         late = f"sensitivity to the last {_LATE} tokens - to those before"
@@ -95,18 +148,18 @@ class LanguagePositions(TrainingStudy):
         return [*at_matched_accuracy(records, claimed, text.ACCURACY), *map(beyond, [ours, *bumps])]
 
 
-def _lead(records: Records[Training], name: str) -> dict[int, float]:
+def _lead(records: PositionsRecords, name: str) -> BySeed:
     """Mean sensitivity to the last tokens less that to all before, by seed."""
-    found = records.where(network=name).by("seed", "profile_right")
+    found = records.where(network=name).by("seed", lambda record: record.profile_right)
     return {
         seed: _mean(profile, slice(-_LATE, None)) - _mean(profile, slice(0, -_LATE)) for seed, profile in found.items()
     }
 
 
-def _mean(profile: Record, part: slice) -> float:
+def _mean(profile: PositionProfile, part: slice) -> float:
     """The mean over all trials at some positions."""
-    values = np.asarray([value or 0.0 for value in profile["values"][part]])
-    counts = np.asarray(profile["counts"][part], dtype=np.float64)
+    values = np.asarray([value or 0.0 for value in profile.values[part]])
+    counts = np.asarray(profile.counts[part], dtype=np.float64)
     return float((values * counts).sum() / max(counts.sum(), 1.0))
 
 
@@ -118,12 +171,12 @@ def _kinds(texts: Tensor) -> dict[str, Tensor]:
     return {FIRST: is_first, SEPARATORS: is_separator, WORDS: is_real & ~is_first & ~is_separator}
 
 
-def _kind(records: Records[Training], name: str, kind: str) -> dict[int, float]:
+def _kind(records: PositionsRecords, name: str, kind: str) -> BySeed:
     """Sensitivity of a network to tokens of a kind, by seed."""
-    return {seed: found[kind]["value"] for seed, found in records.where(network=name).by("seed", "kinds").items()}
+    return records.where(network=name).by("seed", lambda record: record.kinds[kind].value)
 
 
-def _by_kind(records: Records[Training]) -> Drawing:
+def _by_kind(records: PositionsRecords) -> Drawing:
     rows = {
         name: [
             mean_and_range(kind, [0.0], [list(_kind(records, name, kind).values())])
@@ -133,21 +186,21 @@ def _by_kind(records: Records[Training]) -> Drawing:
     }
     return Drawing(
         "by-kind",
-        dots(rows, x_label="sensitivity"),
+        figures.dots(rows, x_label="sensitivity"),
         "Sensitivity to the first token, which encoders read their answer off, to separators and to words; the mean "
         "and the range over seeds.",
         "Sensitivity of each network to three kinds of token.",
     )
 
 
-def _by_position(records: Records[Training], alignment: str) -> Drawing:
+def _by_position(records: PositionsRecords, alignment: Alignment) -> Drawing:
     series = []
     for name in records.settings.networks:
-        profiles: list[dict[str, Any]] = records.where(network=name).column(f"profile_{alignment}")
-        shortest = min(len(profile["values"]) for profile in profiles)
+        profiles = records.where(network=name).column(lambda record: record.profile(alignment))
+        shortest = min(len(profile.values) for profile in profiles)
         part = slice(-shortest, None) if alignment == "right" else slice(0, shortest)
-        values = np.asarray([[np.nan if v is None else v for v in profile["values"][part]] for profile in profiles])
-        counts = np.asarray([profile["counts"][part] for profile in profiles])
+        values = np.asarray([[np.nan if v is None else v for v in profile.values[part]] for profile in profiles])
+        counts = np.asarray([profile.counts[part] for profile in profiles])
         shown = (counts >= _LEAST).all(axis=0)
         x = np.arange(-shortest + 1, 1) if alignment == "right" else np.arange(shortest)
         shares = values[:, shown]
@@ -157,7 +210,7 @@ def _by_position(records: Records[Training], alignment: str) -> Drawing:
     label = f"position, 0 is the {'last' if alignment == 'right' else 'first'} token"
     return Drawing(
         f"by-position-{alignment}",
-        curves(series, x_label=label, y_label="sensitivity"),
+        figures.curves(series, x_label=label, y_label="sensitivity"),
         f"Sensitivity by position, counted from the {end} of each text, where at least {_LEAST} trials are behind it; "
         "the mean and the range over seeds.",
         "Curves of sensitivity over positions, one for each network.",

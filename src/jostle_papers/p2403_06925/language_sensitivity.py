@@ -2,11 +2,10 @@
 
 from jostle.studies.catalogue import register
 from jostle.studies.evidence import over_seeds
-from jostle.studies.records import Records
 from jostle.studies.verdict import Expectation, beyond, is_less, within
 from jostle_papers.language.networks import NAMES
 from jostle_papers.p2403_06925 import text
-from jostle_papers.trained import Training, TrainingStudy, at_accuracy, at_end, at_matched_accuracy, in_common
+from jostle_papers.trained import TrainedRecords, TrainingStudy, at_accuracy, at_end, at_matched_accuracy, in_common
 
 _PAPER = {
     "qqp": {"lstm": 0.09, "encoder": 0.03, "encoder-relu": 0.02},
@@ -21,7 +20,7 @@ class _Language(TrainingStudy):
 
     deviations = (text.MATCHED, text.SMALL_SCALE, *text.DIFFERENCES)
 
-    def expectations(self, records: Records[Training]) -> list[Expectation]:
+    def expectations(self, records: TrainedRecords) -> list[Expectation]:
         values = {name: at_end(records, name) for name in records.settings.networks}
         claimed = [
             is_less(f"sensitivity of {first} - sensitivity of {second}", values[first], values[second])

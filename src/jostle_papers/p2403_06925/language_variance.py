@@ -1,24 +1,23 @@
 """Section 6 and Appendix A.4: other noise. Variance 4, noise in proportion to the token, and before LayerNorm."""
 
 from jostle.studies.catalogue import register
-from jostle.studies.records import Records
 from jostle.studies.study import Drawing
 from jostle.studies.verdict import Expectation, beyond, is_less
 from jostle_papers.p2403_06925 import text
 from jostle_papers.trained import (
-    Training,
+    Noise,
+    TrainedRecords,
     TrainingStudy,
     at_matched_accuracy,
     by_measurement,
     final_value,
-    noise,
 )
 
 _NAMES = ("encoder", "encoder-relu", "decoder", "lstm")
 FOUR, FIFTEEN = "variance 4", "variance 15"
 MATCHED = "length of the token times the root of 15"
 BEFORE = "variance 15, before LayerNorm"
-DELETED, REPLACED = "token deleted", "token replaced"
+DELETED = "token deleted"
 
 
 @register
@@ -35,11 +34,11 @@ class LanguageVariance(TrainingStudy):
         _NAMES,
         over_training=False,
         final={
-            FOUR: noise(2.0),
-            FIFTEEN: noise(15**0.5),
-            MATCHED: noise(15**0.5, perturbation=f"sphere:radius={15**0.5!r},relative=true"),
-            BEFORE: noise(15**0.5, tokens="embeddings:before"),
-            DELETED: noise(0.0, tokens="words", perturbation="deletion"),
+            FOUR: Noise(2.0),
+            FIFTEEN: Noise(15**0.5),
+            MATCHED: Noise(15**0.5, perturbation=f"sphere:radius={15**0.5!r},relative=true"),
+            BEFORE: Noise(15**0.5, tokens="embeddings:before"),
+            DELETED: Noise(0.0, tokens="words", perturbation="deletion"),
         },
     )
     deviations = (
@@ -50,10 +49,10 @@ class LanguageVariance(TrainingStudy):
         "is that of variance 15 for every network; noise before the LayerNorm, which takes its size away; deletion.",
     )
 
-    def figures(self, records: Records[Training]) -> list[Drawing]:
+    def figures(self, records: TrainedRecords) -> list[Drawing]:
         return [by_measurement(records, list(records.settings.final))]
 
-    def expectations(self, records: Records[Training]) -> list[Expectation]:
+    def expectations(self, records: TrainedRecords) -> list[Expectation]:
         found = {
             final: [
                 is_less(

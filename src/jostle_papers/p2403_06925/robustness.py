@@ -1,9 +1,9 @@
 """What the studies of robustness share: the paper's corruptions, and settings of the networks that are asked."""
 
-from typing import Any
+from dataclasses import replace
 
 from jostle_papers.p2403_06925 import cifar
-from jostle_papers.trained import OFFICIAL, Training, corrupted
+from jostle_papers.trained import OFFICIAL, CorruptedImages, Networks
 
 NOISE = ("impulse_noise", "shot_noise")
 BLUR = ("gaussian_blur", "glass_blur", "motion_blur", "zoom_blur")
@@ -17,37 +17,27 @@ SELF_MADE = (
 )
 SMALL_SCALE = cifar.SMALL_SCALE.replace("3,000 training images", "1,500 training images")
 
-_SMALL = ("resnet-18", "convmixer", "vit-small", "vit-simple")
+# Settings at the three scales, without networks. Small scale has fewer images than elsewhere: there are more networks,
+# and slower ones. Paper scale reads the published files.
+SMOKE = replace(cifar.SMOKE, corrupted=CorruptedImages(names=("shot_noise", "gaussian_blur", "fog"), images=10))
+SMALL = replace(cifar.SMALL, limit=1_500, corrupted=CorruptedImages(names=CORRUPTIONS, images=120))
+PAPER = replace(cifar.PAPER, corrupted=CorruptedImages(names=CORRUPTIONS, images=2_000, source=OFFICIAL))
 
 
-def smoke(networks: dict[str, dict[str, Any]], **changes: Any) -> Training:
-    """Settings of smoke scale."""
-    return cifar.smoke(networks, corrupted=corrupted(["shot_noise", "gaussian_blur", "fog"], images=10), **changes)
+def smoke_networks() -> Networks:
+    """A CNN and a transformer of smoke scale, and the transformer trained for low sensitivity."""
+    return _with_lower(cifar.tiny_networks("resnet-18", "vit-small"))
 
 
-def small(networks: dict[str, dict[str, Any]], **changes: Any) -> Training:
-    """Settings of small scale, with fewer images than elsewhere: there are more networks, and slower ones."""
-    return cifar.small(networks, limit=1_500, corrupted=corrupted(CORRUPTIONS, images=120), **changes)
+def small_networks() -> Networks:
+    """CNNs and transformers of small scale, and one of the transformers trained for low sensitivity."""
+    return _with_lower(cifar.small_networks("resnet-18", "convmixer", "vit-small", "vit-simple"))
 
 
-def paper(networks: dict[str, dict[str, Any]], **changes: Any) -> Training:
-    """The paper's own settings, with the published files."""
-    return cifar.paper(networks, corrupted=corrupted(CORRUPTIONS, images=2_000, source=OFFICIAL), **changes)
-
-
-def smoke_networks() -> dict[str, dict[str, Any]]:
-    """A CNN and a transformer of smoke scale, and the latter trained for low sensitivity."""
-    made = cifar.tiny_networks("resnet-18", "vit-small")
-    return made | cifar.lowered(made["vit-small"])
-
-
-def small_networks() -> dict[str, dict[str, Any]]:
-    """CNNs and transformers of small scale, and one of the latter trained for low sensitivity."""
-    made = cifar.small_networks(*_SMALL)
-    return made | cifar.lowered(made["vit-small"])
-
-
-def paper_networks() -> dict[str, dict[str, Any]]:
+def paper_networks() -> Networks:
     """The paper's own networks."""
-    made = cifar.paper_networks()
-    return made | cifar.lowered(made["vit-small"])
+    return _with_lower(cifar.paper_networks())
+
+
+def _with_lower(networks: Networks) -> Networks:
+    return networks | cifar.lower_sensitivity(networks["vit-small"])

@@ -1,20 +1,31 @@
 """Table 2: flatness of the minimum with and without a penalty on sensitivity, in four readings of its settings."""
 
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Literal
 
-from torch import nn
-
-from jostle.base.store import Record
-from jostle.data import Dataset
-from jostle.figures import Series, dots
+from jostle import figures
+from jostle.figures import Series
 from jostle.landscape import sharpness
 from jostle.studies.catalogue import register
 from jostle.studies.evidence import over_seeds
 from jostle.studies.records import Records
-from jostle.studies.study import Drawing
+from jostle.studies.schema import Struct, from_plain
+from jostle.studies.study import Context, Drawing
 from jostle.studies.verdict import Expectation, beyond, is_above, is_less, within
 from jostle_papers.p2403_06925 import cifar
-from jostle_papers.trained import Training, TrainingStudy, at_matched_accuracy, halvings, mean_and_range
+from jostle_papers.trained import (
+    BySeed,
+    Network,
+    NetworkCell,
+    Networks,
+    NetworkStudy,
+    TrainedRecord,
+    TrainingCell,
+    TrainingSettings,
+    at_matched_accuracy,
+    halvings,
+    mean_and_range,
+)
 
 _PLAIN = "vit-small"
 _PRINTED = "std 0.005, eval mode"  # as the paper says
@@ -24,25 +35,59 @@ _READINGS = {
     "std 0.005, train mode": (0.005, "released"),
     "std 0.05, train mode": (0.05, "released"),  # as the released code does
 }
-_MEASURES = {"output": "change of the outputs (ShOp)", "prediction": "share of changed predictions (ShPred)"}
-_PAPER = {
+Measure = Literal["output", "prediction"]
+_MEASURES: dict[Measure, str] = {
+    "output": "change of the outputs (ShOp)",
+    "prediction": "share of changed predictions (ShPred)",
+}
+_PAPER: dict[Measure, dict[str, float]] = {
     "output": {_PLAIN: 39.166, cifar.PENALISED: 9.025},
     "prediction": {_PLAIN: 0.5346, cifar.PENALISED: 0.3982},
 }
 _DRAWS, _IMAGES = 20, 500
 
 
-def _both(vit: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    return {_PLAIN: vit, cifar.PENALISED: cifar.lowered(vit)[cifar.PENALISED]}
+@dataclass(frozen=True, kw_only=True)
+class SharpnessValue(Struct):
+    """A mean over draws of weights, as ``to_dict`` of ``jostle.landscape`` gives it; None is an end at infinity."""
+
+    value: float
+    low: float | None
+    high: float | None
+    level: float
+    method: str
+    per_draw: tuple[float, ...]
 
 
-def _with_dropout(vit: dict[str, Any]) -> dict[str, Any]:
+@dataclass(frozen=True, kw_only=True)
+class SharpnessReading(Struct):
+    """Both measures in one reading of the settings."""
+
+    output: SharpnessValue
+    prediction: SharpnessValue
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table2Record(TrainedRecord):
+    """A trained network, and its sharpness in each of the readings."""
+
+    sharpness: dict[str, SharpnessReading]
+
+
+Table2Records = Records[TrainingSettings, NetworkCell, Table2Record]
+
+
+def _with_penalty(vit: Network) -> Networks:
+    return {_PLAIN: vit, cifar.PENALISED: cifar.lower_sensitivity(vit)[cifar.PENALISED]}
+
+
+def _with_dropout(vit: Network) -> Network:
     """Without dropout, train and eval mode of this network are the same."""
-    return {**vit, "sizes": {**vit["sizes"], "dropout": 0.1, "embedding_dropout": 0.1}}
+    return vit.with_sizes(dropout=0.1, embedding_dropout=0.1)
 
 
 @register
-class Table2(TrainingStudy):
+class Table2(NetworkStudy[Table2Record]):
     """ShOp and ShPred of a vision transformer trained with and without penalty, on CIFAR-10."""
 
     name = "2403.06925/table-2"
@@ -51,11 +96,16 @@ class Table2(TrainingStudy):
     source = "Section 7.2, Table 2"
     version = 1
     scales = {
-        "smoke": cifar.smoke(_both(cifar.tiny_networks(_PLAIN)[_PLAIN]), over_training=False),
-        "small": cifar.small(
-            _both(_with_dropout(cifar.small_networks(_PLAIN)[_PLAIN])), limit=1_000, over_training=False
+        "smoke": replace(cifar.SMOKE, networks=_with_penalty(cifar.tiny_networks(_PLAIN)[_PLAIN]), over_training=False),
+        "small": replace(
+            cifar.SMALL,
+            networks=_with_penalty(_with_dropout(cifar.small_networks(_PLAIN)[_PLAIN])),
+            limit=1_000,
+            over_training=False,
         ),
-        "paper": cifar.paper(_both(cifar.paper_networks(_PLAIN)[_PLAIN]), over_training=False),
+        "paper": replace(
+            cifar.PAPER, networks=_with_penalty(cifar.paper_networks(_PLAIN)[_PLAIN]), over_training=False
+        ),
     }
     deviations = (
         cifar.MATCHED,
@@ -67,23 +117,24 @@ class Table2(TrainingStudy):
         "with the sum over logits; the claim is judged by the settings the paper prints.",
     )
 
-    def further(self, model: nn.Module, seen: Dataset, unseen: Dataset, settings: Training, seed: int) -> Record:
-        images = seen.subset(min(len(seen), _IMAGES))
-        found = {
-            name: sharpness(model, images, std, _DRAWS, protocol=protocol, reduction="sum", seed=seed, batch_size=100)
-            for name, (std, protocol) in _READINGS.items()
-        }
-        return {
-            "sharpness": {
-                name: {"output": one.output.to_dict(), "prediction": one.prediction.to_dict()}
-                for name, one in found.items()
-            }
-        }
+    def measure(self, cell: TrainingCell, settings: TrainingSettings, context: Context) -> Table2Record:
+        trained = self.train(cell, settings, context)
+        images = trained.seen.subset(min(len(trained.seen), _IMAGES))
+        readings = {}
+        for name, (std, protocol) in _READINGS.items():
+            found = sharpness(
+                trained.model, images, std, _DRAWS, protocol=protocol, reduction="sum", seed=cell.seed, batch_size=100
+            )
+            readings[name] = SharpnessReading(
+                output=from_plain(SharpnessValue, found.output.to_dict(), "output sharpness"),
+                prediction=from_plain(SharpnessValue, found.prediction.to_dict(), "prediction sharpness"),
+            )
+        return Table2Record(**vars(trained.record), sharpness=readings)
 
-    def figures(self, records: Records[Training]) -> list[Drawing]:
+    def figures(self, records: Table2Records) -> list[Drawing]:
         return [_by_reading(records, measure) for measure in _MEASURES]
 
-    def expectations(self, records: Records[Training]) -> list[Expectation]:
+    def expectations(self, records: Table2Records) -> list[Expectation]:
         flatter = {reading: [_flatter(records, measure, reading) for measure in _MEASURES] for reading in _READINGS}
         claimed = flatter.pop(_PRINTED)
         lowers = is_above(
@@ -107,17 +158,20 @@ class Table2(TrainingStudy):
         return [*at_matched_accuracy(records, claimed), *map(beyond, [lowers, *others, *near])]
 
 
-def _flatter(records: Records[Training], measure: str, reading: str) -> Expectation:
+def _flatter(records: Table2Records, measure: Measure, reading: str) -> Expectation:
     first, second = (_values(records, name, measure, reading) for name in (cifar.PENALISED, _PLAIN))
     return is_less(f"{_MEASURES[measure]} of {cifar.PENALISED} - of {_PLAIN}, {reading}", first, second)
 
 
-def _values(records: Records[Training], name: str, measure: str, reading: str) -> dict[int, float]:
-    found = records.where(network=name).by("seed", "sharpness")
-    return {seed: float(readings[reading][measure]["value"]) for seed, readings in found.items()}
+def _values(records: Table2Records, name: str, measure: Measure, reading: str) -> BySeed:
+    def value(record: Table2Record) -> float:
+        found = record.sharpness[reading]
+        return (found.output if measure == "output" else found.prediction).value
+
+    return records.where(network=name).by("seed", value)
 
 
-def _by_reading(records: Records[Training], measure: str) -> Drawing:
+def _by_reading(records: Table2Records, measure: Measure) -> Drawing:
     rows: dict[str, list[Series]] = {
         reading: [
             mean_and_range(name, [0.0], [list(_values(records, name, measure, reading).values())])
@@ -128,7 +182,7 @@ def _by_reading(records: Records[Training], measure: str) -> Drawing:
     rows["the paper's Table 2"] = [Series(name, [0.0], [value]) for name, value in _PAPER[measure].items()]
     return Drawing(
         measure,
-        dots(rows, x_label=_MEASURES[measure]),
+        figures.dots(rows, x_label=_MEASURES[measure]),
         f"{_MEASURES[measure].capitalize()} under noise on all weights, in four readings of the settings, and what the "
         "paper prints; the mean and the range over seeds.",
         f"{_MEASURES[measure]} of two networks in four readings.",

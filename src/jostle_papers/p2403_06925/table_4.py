@@ -1,14 +1,20 @@
 """Table 4, its image half: noise over the whole image against noise in one patch."""
 
-from typing import Any
+from dataclasses import replace
 
 from jostle.studies.catalogue import register
 from jostle.studies.evidence import over_seeds
-from jostle.studies.records import Records
 from jostle.studies.study import Drawing
 from jostle.studies.verdict import Expectation, beyond, is_less, within
 from jostle_papers.p2403_06925 import cifar
-from jostle_papers.trained import Training, TrainingStudy, at_matched_accuracy, by_measurement, final_value, noise
+from jostle_papers.trained import (
+    Noise,
+    TrainedRecords,
+    TrainingStudy,
+    at_matched_accuracy,
+    by_measurement,
+    final_value,
+)
 
 _KINDS = ("vit-small", "resnet-18")
 _WHOLE_STD = 0.025**0.5
@@ -21,13 +27,13 @@ TOKEN, WHOLE, MATCHED, CONCENTRATED = (
 )
 
 
-def _finals(tokens: int) -> dict[str, dict[str, Any]]:
+def _finals(tokens: int) -> dict[str, Noise]:
     """The four measurements; noise of the same energy has a variance that goes as one over the pixels it is in."""
     return {
-        TOKEN: noise(1.0),
-        WHOLE: noise(_WHOLE_STD, "whole"),
-        MATCHED: noise(tokens**-0.5, "whole"),
-        CONCENTRATED: noise(_WHOLE_STD * tokens**0.5),
+        TOKEN: Noise(1.0),
+        WHOLE: Noise(_WHOLE_STD, "whole"),
+        MATCHED: Noise(tokens**-0.5, "whole"),
+        CONCENTRATED: Noise(_WHOLE_STD * tokens**0.5),
     }
 
 
@@ -41,9 +47,11 @@ class Table4(TrainingStudy):
     source = "Appendix A.3 and Table 4, the image half"
     version = 1
     scales = {
-        "smoke": cifar.smoke(cifar.tiny_networks(*_KINDS), over_training=False, patch=4, final=_finals(49)),
-        "small": cifar.small(cifar.small_networks(*_KINDS), over_training=False, final=_finals(64)),
-        "paper": cifar.paper(cifar.paper_networks(*_KINDS), over_training=False, final=_finals(64)),
+        "smoke": replace(
+            cifar.SMOKE, networks=cifar.tiny_networks(*_KINDS), over_training=False, patch=4, final=_finals(49)
+        ),
+        "small": replace(cifar.SMALL, networks=cifar.small_networks(*_KINDS), over_training=False, final=_finals(64)),
+        "paper": replace(cifar.PAPER, networks=cifar.paper_networks(*_KINDS), over_training=False, final=_finals(64)),
     }
     deviations = (
         cifar.MATCHED,
@@ -52,10 +60,10 @@ class Table4(TrainingStudy):
         "here at matched energy as well. The language half of the table is `table-4-language`.",
     )
 
-    def figures(self, records: Records[Training]) -> list[Drawing]:
+    def figures(self, records: TrainedRecords) -> list[Drawing]:
         return [by_measurement(records, list(records.settings.final))]
 
-    def expectations(self, records: Records[Training]) -> list[Expectation]:
+    def expectations(self, records: TrainedRecords) -> list[Expectation]:
         vit, cnn = _KINDS
         differences = {
             name: is_less(

@@ -2,11 +2,17 @@
 
 from jostle.studies.catalogue import register
 from jostle.studies.evidence import over_seeds
-from jostle.studies.records import Records
 from jostle.studies.study import Drawing
 from jostle.studies.verdict import Expectation, beyond, is_less, within
 from jostle_papers.p2403_06925 import text
-from jostle_papers.trained import Training, TrainingStudy, at_matched_accuracy, by_measurement, final_value, noise
+from jostle_papers.trained import (
+    Noise,
+    TrainedRecords,
+    TrainingStudy,
+    at_matched_accuracy,
+    by_measurement,
+    final_value,
+)
 
 _NAMES = ("encoder", "lstm")
 _WHOLE = "embeddings:after,whole=true"
@@ -27,7 +33,7 @@ class Table4Language(TrainingStudy):
         "qqp",
         _NAMES,
         over_training=False,
-        final={TOKEN: noise(text.STD), WHOLE: noise(0.5**0.5, _WHOLE), DOUBLE: noise(1.0, _WHOLE)},
+        final={TOKEN: Noise(text.STD), WHOLE: Noise(0.5**0.5, _WHOLE), DOUBLE: Noise(1.0, _WHOLE)},
     )
     deviations = (
         text.MATCHED,
@@ -37,10 +43,10 @@ class Table4Language(TrainingStudy):
         "35 tokens, so noise of variance 0.5 everywhere has about the energy of variance 15 in one token.",
     )
 
-    def figures(self, records: Records[Training]) -> list[Drawing]:
+    def figures(self, records: TrainedRecords) -> list[Drawing]:
         return [by_measurement(records, list(records.settings.final))]
 
-    def expectations(self, records: Records[Training]) -> list[Expectation]:
+    def expectations(self, records: TrainedRecords) -> list[Expectation]:
         encoder, lstm = _NAMES
 
         def less(its: str, theirs: str) -> Expectation:

@@ -1,8 +1,10 @@
 """What the studies of language share: networks and settings at three scales, on QQP, MRPC and movie reviews."""
 
-from typing import Any
+from dataclasses import replace
 
-from jostle_papers.language import TextTraining, text_networks
+from jostle.studies.settings import SCALES
+from jostle_papers.language import TextSizes, TextTrainingSettings, text_networks
+from jostle_papers.trained import Networks, Noise
 
 STD = 15**0.5  # the paper's noise of variance 15
 ACCURACY = 0.98  # on the training texts, at which networks are compared
@@ -25,56 +27,55 @@ DIFFERENCES = (
     "released code; sampling stops at a precision instead of a few draws for each token.",
 )
 
-_SIZES: dict[str, dict[str, Any]] = {
-    "smoke": {"vocabulary": 300, "max_length": 32, "dim": 8, "depth": 1, "dropout": 0.0, "heads": 2, "mlp_dim": 16},
-    "small": {
-        "vocabulary": 4_000,
-        "max_length": 128,
-        "dim": 64,
-        "depth": 4,
-        "dropout": 0.0,
-        "heads": 4,
-        "mlp_dim": 256,
-    },
-    "paper": {
-        "vocabulary": 8_000,
-        "max_length": 128,
-        "dim": 256,
-        "depth": 4,
-        "dropout": 0.1,
-        "heads": 8,
-        "mlp_dim": 3072,
-    },
+_SIZES = {
+    "smoke": TextSizes(dim=8, depth=1, dropout=0.0, heads=2, mlp_dim=16),
+    "small": TextSizes(dim=64, depth=4, dropout=0.0, heads=4, mlp_dim=256),
+    "paper": TextSizes(dim=256, depth=4, dropout=0.1, heads=8, mlp_dim=3072),
 }
 _RATES = {"smoke": 3e-3, "small": 5e-4, "paper": 1e-4}  # at 0.001 the encoder with ReLU diverges
-_SLOW = {"small": dict.fromkeys(("lstm", "gru", "ssm"), 3e-3)}  # at less they learn slowly
-_FIXED: dict[str, dict[str, Any]] = {
-    "smoke": {"seeds": 1, "limit": 60, "test_limit": 40, "batch_size": 20, "passes": 100, "milestones": ()},
-    "small": {"limit": 3_000, "test_limit": 2_000, "batch_size": 32, "max_epochs": 40, "passes": 2_000},
-    "paper": {"batch_size": 32, "max_epochs": 100, "passes": 40_000},
+_SLOW = ("lstm", "gru", "ssm")
+_SLOW_RATE = 3e-3  # of slow networks at small scale; at less they learn slowly
+_SETTINGS = {
+    "smoke": TextTrainingSettings(
+        seeds=1, limit=60, test_limit=40, batch_size=20, passes=100, milestones=(), vocabulary=300, max_length=32
+    ),
+    "small": TextTrainingSettings(
+        limit=3_000, test_limit=2_000, batch_size=32, max_epochs=40, passes=2_000, vocabulary=4_000
+    ),
+    "paper": TextTrainingSettings(batch_size=32, max_epochs=100, passes=40_000, vocabulary=8_000),
 }
-_MRPC = {"small": {"limit": 2_000, "test_limit": 1_000}}  # it has fewer pairs
 
 
-def at_scale(scale: str, dataset: str, names: tuple[str, ...], **changes: Any) -> TextTraining:
+def at_scale(scale: str, dataset: str, names: tuple[str, ...]) -> TextTrainingSettings:
     """Settings of one scale; smoke scale reads movie reviews, whatever the dataset."""
-    sizes = _SIZES[scale]
-    fixed = {**_FIXED[scale], **(_MRPC.get(scale, {}) if dataset == "mrpc" else {})}
-    networks = text_networks(*names, lr=_RATES[scale], **sizes)
-    for name, lr in _SLOW.get(scale, {}).items():
-        if name in networks:
-            networks[name]["lr"] = lr
-    return TextTraining(
-        networks=networks,
+    settings = _SETTINGS[scale]
+    if scale == "small" and dataset == "mrpc":  # it has fewer pairs
+        settings = replace(settings, limit=2_000, test_limit=1_000)
+    return replace(
+        settings,
+        networks=_networks(scale, names),
         dataset="movie-reviews" if scale == "smoke" else dataset,
-        vocabulary=sizes["vocabulary"],
-        max_length=sizes["max_length"],
         std=STD,
         target_accuracy=ACCURACY,
-        **{**fixed, **changes},
     )
 
 
-def scales(dataset: str, names: tuple[str, ...], **changes: Any) -> dict[str, TextTraining]:
+def _networks(scale: str, names: tuple[str, ...]) -> Networks:
+    settings = _SETTINGS[scale]
+    made = text_networks(
+        *names,
+        lr=_RATES[scale],
+        vocabulary=settings.vocabulary,
+        max_length=settings.max_length,
+        sizes=_SIZES[scale],
+    )
+    is_slower = {name: scale == "small" and name in _SLOW for name in made}
+    return {name: replace(one, lr=_SLOW_RATE) if is_slower[name] else one for name, one in made.items()}
+
+
+def scales(
+    dataset: str, names: tuple[str, ...], *, over_training: bool = True, final: dict[str, Noise] | None = None
+) -> dict[str, TextTrainingSettings]:
     """Settings of all scales."""
-    return {scale: at_scale(scale, dataset, names, **changes) for scale in _SIZES}
+    found = {scale: at_scale(scale, dataset, names) for scale in SCALES}
+    return {scale: replace(one, over_training=over_training, final=final or {}) for scale, one in found.items()}

@@ -1,11 +1,15 @@
-"""What studies of networks of images or texts share: they are trained, followed on the way, kept and compared.
+"""What studies of trained networks share, of images or texts: training, measuring on the way, keeping, comparing.
 
-``settings`` says what is trained and measured, ``networks`` where trained networks are kept for all studies,
-``following`` trains one and asks it ``questions``, ``drawings`` shows the records and ``comparing`` reads numbers from
-them.
+* ``settings``: networks, data, training and noise. ``study``: the base class of such a study.
+* ``course``: trains one network and measures it on the way. ``questions``: what is measured.
+* ``networks``: where trained networks are kept for all studies.
+* ``records``: what is recorded of a network, and numbers by seed. ``figures``: figures of records.
+
+To add a study of trained networks, imitate ``jostle_papers/p2403_06925/figure_4.py``; for one that measures more than
+sensitivity, ``table_2.py`` beside it.
 """
 
-from jostle_papers.trained.course import follow
+from jostle_papers.trained.course import TrainedNetwork, follow
 from jostle_papers.trained.figures import (
     against_accuracy,
     against_loss,
@@ -17,6 +21,13 @@ from jostle_papers.trained.figures import (
     over_training,
 )
 from jostle_papers.trained.records import (
+    BySeed,
+    EpochRecord,
+    MeasuredValue,
+    NetworkCell,
+    Sensitivity,
+    TrainedRecord,
+    TrainedRecords,
     accuracy_kept,
     at_accuracy,
     at_end,
@@ -24,24 +35,46 @@ from jostle_papers.trained.records import (
     final_value,
     halvings,
     in_common,
-    mean_accuracy,
+    unseen_accuracy,
 )
 from jostle_papers.trained.settings import (
     OFFICIAL,
-    Training,
+    CorruptedImages,
+    Network,
+    Networks,
+    Noise,
+    Size,
+    Sizes,
+    TrainingSettings,
     at_variances,
-    augmented,
-    corrupted,
-    network,
-    noise,
-    partly_trained,
-    penalised,
 )
-from jostle_papers.trained.study import TrainingStudy, at_matched_accuracy, where_all_learnt
+from jostle_papers.trained.study import (
+    NetworkStudy,
+    TrainingCell,
+    TrainingStudy,
+    at_matched_accuracy,
+    where_all_learnt,
+)
 
 __all__ = [
     "OFFICIAL",
-    "Training",
+    "BySeed",
+    "CorruptedImages",
+    "EpochRecord",
+    "MeasuredValue",
+    "Network",
+    "NetworkCell",
+    "NetworkStudy",
+    "Networks",
+    "Noise",
+    "Sensitivity",
+    "Size",
+    "Sizes",
+    "TrainedNetwork",
+    "TrainedRecord",
+    "TrainedRecords",
+    "TrainingCell",
+    "TrainingSettings",
     "TrainingStudy",
     "accuracy_kept",
     "against_accuracy",
@@ -51,22 +84,16 @@ __all__ = [
     "at_end",
     "at_matched_accuracy",
     "at_variances",
-    "augmented",
     "by_corruption",
     "by_measurement",
-    "corrupted",
     "corrupted_accuracy",
     "corrupted_over_training",
     "final_value",
     "follow",
     "halvings",
     "in_common",
-    "mean_accuracy",
     "mean_and_range",
-    "network",
-    "noise",
     "over_training",
-    "partly_trained",
-    "penalised",
+    "unseen_accuracy",
     "where_all_learnt",
 ]

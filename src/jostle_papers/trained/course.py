@@ -1,22 +1,24 @@
-"""Train one network, measure its sensitivity on the way and at the end, and record both."""
+"""The course of a training: train one network, measure it on the way and at the end, and record both."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from torch import nn
 
 from jostle import models
 from jostle.base.errors import FailureError
 from jostle.base.progress import State
-from jostle.base.store import Record, Store
+from jostle.base.store import Store
 from jostle.data import Dataset
 from jostle.lowering import NoiseAugmentation, SensitivityPenalty
+from jostle.studies.schema import Struct, from_plain, to_plain
 from jostle.studies.study import Context
 from jostle.training import Epoch, History, evaluate, fit
-from jostle_papers.trained import networks
-from jostle_papers.trained.questions import Question, accuracy_on_corrupted, sensitivity
-from jostle_papers.trained.settings import Network, Noise, Training, noise
+from jostle_papers.trained.networks import hold_network, make_recipe, measurement_file
+from jostle_papers.trained.questions import Answer, NetworkQuestion, ask_corrupted_accuracy, ask_sensitivity
+from jostle_papers.trained.records import CorruptedAccuracy, EpochRecord, Sensitivity, TrainedRecord
+from jostle_papers.trained.settings import Network, Noise, TrainingSettings
 
 MEASURED_AFTER = frozenset(
     (0, 1, 2, 3, 5, 8, 12, 16, 20, 25, 30, 40, 50, 60, 80, 100, 150, 200, 300, 400)
@@ -24,61 +26,91 @@ MEASURED_AFTER = frozenset(
 AT_END = 5  # times as many passes
 
 
-Further = Callable[[nn.Module, Dataset, Dataset], Record]  # of a trained network, training and unseen images
+@dataclass(frozen=True)
+class TrainedNetwork:
+    """A network at the end of its training.
+
+    Arguments:
+        model: in eval mode.
+        record: what was measured.
+        seen, unseen: training inputs and test inputs.
+    """
+
+    model: nn.Module
+    record: TrainedRecord
+    seen: Dataset
+    unseen: Dataset
 
 
-def follow(chosen: Network, settings: Training, seed: int, context: Context, further: Further | None = None) -> Record:
+def follow(network: Network, settings: TrainingSettings, seed: int, context: Context) -> TrainedNetwork:
     """Train a network and measure its sensitivity after some epochs and at the end.
 
     The seed decides the weights, the order of the images and the noise; all networks of one seed see the same images
     and the same noise. Network and measurements are kept in ``context.networks``, so that a killed cell goes on where
-    it was and another study finds what it needs. What ``further`` finds about the trained network joins the record.
+    it was and another study finds what it needs.
     """
-    images = settings.load("train", context.data)
-    made = networks.recipe(chosen, settings, images, seed, context.device)
+    seen = settings.load("train", context.data)
+    recipe = make_recipe(network, settings, seen, seed, context.device)
     unseen = settings.load("test", context.data)
-    with networks.kept(context.networks or context.folder, made) as place:
-        following = _Following(chosen, settings, (images, unseen), seed, context, place)
-        model, history = following.train()
-        finals = {name: following.answer(model, following.final(wanted)) for name, wanted in settings.final.items()}
-    epochs = following.epochs
-    end = epochs[-1]["sensitivity"]
-    return {
-        "epochs": epochs,
-        "stopped": history.stopped,
-        "train_accuracy": history.accuracies[-1],
-        "test_accuracy": evaluate(model, unseen).accuracy,
-        **{key: end[key] for key in ("low", "high")},
-        "sensitivity": end["value"],
-        "final": finals,
-        "parameters": sum(parameter.numel() for parameter in model.parameters()),
-        "data": images.note,
-        **({"corrupted": epochs[-1]["corrupted"]} if settings.corrupted else {}),
-        **(further(model, images, unseen) if further else {}),
-    }
+    with hold_network(context.networks or context.folder, recipe) as place:
+        course = _Course(network, settings, seen, unseen, seed, context, place)
+        model, history = course.train()
+        final = {name: course.answer(model, course.final(noise)) for name, noise in settings.final.items()}
+    last = course.epochs[-1]
+    assert last.sensitivity is not None  # the last epoch is always measured
+    record = TrainedRecord(
+        epochs=tuple(course.epochs),
+        stopped=history.stopped,
+        train_accuracy=history.accuracies[-1],
+        test_accuracy=evaluate(model, unseen).accuracy,
+        low=last.sensitivity.low,
+        high=last.sensitivity.high,
+        sensitivity=last.sensitivity.value,
+        final=final,
+        parameters=sum(parameter.numel() for parameter in model.parameters()),
+        data=seen.note,
+        corrupted=last.corrupted,
+    )
+    return TrainedNetwork(model, record, seen, unseen)
 
 
-class _Following:
+@dataclass(frozen=True)
+class _EpochLine(Struct):
+    """What is kept of every epoch, to see whether a kept network gives the same numbers here."""
+
+    accuracy: float
+
+
+@dataclass(frozen=True)
+class _Questions:
+    """What is asked after an epoch; None where it is not."""
+
+    sensitivity: NetworkQuestion[Sensitivity] | None = None
+    corrupted: NetworkQuestion[CorruptedAccuracy] | None = None
+
+
+class _Course:
     """One network on its way, and what is measured of it; nothing is measured twice."""
 
     def __init__(
         self,
-        chosen: Network,
-        settings: Training,
-        images: tuple[Dataset, Dataset],
+        network: Network,
+        settings: TrainingSettings,
+        seen: Dataset,
+        unseen: Dataset,
         seed: int,
         context: Context,
         place: Path,
     ) -> None:
-        self.chosen, self.settings, self.seed, self.context = chosen, settings, seed, context
-        self.images, self.unseen = images
-        self.last = chosen["max_epochs"] or settings.max_epochs
+        self.network, self.settings, self.seed, self.context = network, settings, seed, context
+        self.seen, self.unseen = seen, unseen
+        self.last = network.max_epochs or settings.max_epochs
         self.checkpoint = place / "training.safetensors"
-        self.store = Store(networks.measurements(place))
-        self.epochs: list[Record] = []
+        self.store = Store(measurement_file(place))
+        self.epochs: list[EpochRecord] = []
 
     def train(self) -> tuple[nn.Module, History]:
-        """The trained network. One that is kept is trained again if a number from the way there is missing."""
+        """The trained network. A kept network is trained again if a number from the way there is missing."""
         model, history = self._fit()
         if not self._recall(history):
             self.checkpoint.unlink()
@@ -87,25 +119,29 @@ class _Following:
                 raise self._other_numbers("a number from the way is missing although it was trained again")
         return model, history
 
-    def answer(self, model: nn.Module, question: Question) -> Record:
+    def answer(self, model: nn.Module, question: NetworkQuestion[Answer]) -> Answer:
         """What the network answers, by this process or an earlier one."""
         if question.key not in self.store:
-            self.store.append(question.key, question.ask(model))
-        return dict(self.store[question.key])
+            self.store.append(question.key, to_plain(question.ask(model)))
+        return self._read(question.kind, question.key)
 
-    def final(self, wanted: Noise) -> Question:
+    def final(self, noise: Noise) -> NetworkQuestion[Sensitivity]:
         """Sensitivity of the trained network to some noise."""
-        return self._sensitivity("end", wanted, AT_END * self.settings.passes)
+        return self._sensitivity("end", noise, AT_END * self.settings.passes)
 
     def _fit(self) -> tuple[nn.Module, History]:
-        model = models.create(self.chosen["model"], seed=self.seed, **_sizes(self.chosen))
-        for name in self.chosen.get("frozen", ()):
+        network = self.network
+        model = models.create(network.model, seed=self.seed, **network.sizes)
+        for name in network.frozen:
             model.get_submodule(name).requires_grad_(False)
         history = fit(
             model,
-            self.images,
-            **{key: self.chosen[key] for key in ("optimizer", "lr", "schedule")},
-            **_lowering(self.chosen, self.settings),
+            self.seen,
+            optimizer=network.optimizer,
+            lr=network.lr,
+            schedule=network.schedule,
+            penalty=_penalty(network, self.settings),
+            augment=None if network.augment is None else NoiseAugmentation(std=network.augment.std),
             batch_size=self.settings.batch_size,
             max_epochs=self.last,
             target_accuracy=self.settings.target_accuracy,
@@ -118,15 +154,18 @@ class _Following:
 
     def _on_epoch(self, epoch: Epoch) -> None:
         number, accuracy = epoch.number, epoch.accuracy
-        before = [self.store[f"epoch {n}"]["accuracy"] for n in range(number) if f"epoch {n}" in self.store]
-        found = {name: self.answer(epoch.model, question) for name, question in self._asked(number, accuracy, before)}
-        if f"epoch {number}" not in self.store:
-            self.store.append(f"epoch {number}", {"accuracy": accuracy})
-        elif (known := self.store[f"epoch {number}"]["accuracy"]) != accuracy:
-            raise self._other_numbers(f"accuracy was {known} after epoch {number}, is {accuracy}")
+        before = [self._read(_EpochLine, key).accuracy for key in map(_key, range(number)) if key in self.store]
+        asked = self._questions(number, accuracy, before)
         text = f"loss {epoch.loss:.3f}  accuracy {accuracy:.1%}"
-        text += f"  sensitivity {found['sensitivity']['value']:.4f}" if found else ""
-        self.context.report(State(number / self.last, number * len(self.images), text, "examples"))
+        if asked.sensitivity is not None:
+            text += f"  sensitivity {self.answer(epoch.model, asked.sensitivity).value:.4f}"
+        if asked.corrupted is not None:
+            self.answer(epoch.model, asked.corrupted)
+        if _key(number) not in self.store:
+            self.store.append(_key(number), to_plain(_EpochLine(accuracy)))
+        elif (known := self._read(_EpochLine, _key(number)).accuracy) != accuracy:
+            raise self._other_numbers(f"accuracy was {known} after epoch {number}, is {accuracy}")
+        self.context.report(State(number / self.last, number * len(self.seen), text, "examples"))
 
     def _other_numbers(self, what: str) -> FailureError:
         place = self.checkpoint.parent
@@ -137,46 +176,54 @@ class _Following:
         self.epochs = []
         for position, number in enumerate(history.evaluated):
             loss, accuracy = history.losses[position], history.accuracies[position]
-            record: Record = {"epoch": number, "loss": loss, "accuracy": accuracy}
-            for name, question in self._asked(number, accuracy, history.accuracies[:position]):
-                if question.key not in self.store:
-                    return False
-                record[name] = dict(self.store[question.key])
-            self.epochs.append(record)
+            asked = self._questions(number, accuracy, history.accuracies[:position])
+            if any(one is not None and one.key not in self.store for one in (asked.sensitivity, asked.corrupted)):
+                return False
+            found = EpochRecord(
+                epoch=number,
+                loss=loss,
+                accuracy=accuracy,
+                sensitivity=self._known_answer(asked.sensitivity),
+                corrupted=self._known_answer(asked.corrupted),
+            )
+            self.epochs.append(found)
         return True
 
-    def _asked(self, number: int, accuracy: float, before: Sequence[float]) -> list[tuple[str, Question]]:
-        """What is to be asked after an epoch, each with the field of the record that the answer is for."""
-        target, best = self.settings.target_accuracy, max(before, default=0.0)
-        crosses = any(best < milestone <= accuracy for milestone in self.settings.milestones)
+    def _questions(self, number: int, accuracy: float, before: Sequence[float]) -> _Questions:
+        """What is to be asked after an epoch."""
+        settings = self.settings
+        target, best = settings.target_accuracy, max(before, default=0.0)
+        crosses = any(best < milestone <= accuracy for milestone in settings.milestones)
         if number == self.last or (target is not None and accuracy >= target):
             when, times = "end", AT_END
-        elif self.settings.over_training and (number in MEASURED_AFTER or crosses):
+        elif settings.over_training and (number in MEASURED_AFTER or crosses):
             when, times = f"after {number} epochs", 1
         else:
-            return []
-        asked = [("sensitivity", self._sensitivity(when, noise(self.settings.std), times * self.settings.passes))]
-        if self.settings.corrupted:
-            count = times * self.settings.corrupted["images"]
-            settings, unseen = self.settings, self.unseen
-            question = accuracy_on_corrupted(when, count, settings, unseen, self.seed, self.context)
-            asked.append(("corrupted", question))
-        return asked
+            return _Questions()
+        sensitivity = self._sensitivity(when, Noise(settings.std), times * settings.passes)
+        if settings.corrupted is None:
+            return _Questions(sensitivity)
+        count = times * settings.corrupted.images
+        corrupted = ask_corrupted_accuracy(when, settings.corrupted, count, self.unseen, self.seed, self.context)
+        return _Questions(sensitivity, corrupted)
 
-    def _sensitivity(self, when: str, wanted: Noise, passes: int) -> Question:
-        return sensitivity(when, wanted, passes, self.settings, self.images, self.seed)
+    def _sensitivity(self, when: str, noise: Noise, passes: int) -> NetworkQuestion[Sensitivity]:
+        return ask_sensitivity(when, noise, passes, self.settings, self.seen, self.seed)
 
+    def _known_answer(self, question: NetworkQuestion[Answer] | None) -> Answer | None:
+        return None if question is None else self._read(question.kind, question.key)
 
-def _lowering(chosen: Network, settings: Training) -> dict[str, Any]:
-    """What lowers sensitivity while the network is trained, as ``fit`` takes it."""
-    terms: dict[str, Any] = {}
-    if "penalty" in chosen:
-        terms["penalty"] = SensitivityPenalty(tokens=settings.tokens, mix=True, **chosen["penalty"])
-    if "augment" in chosen:
-        terms["augment"] = NoiseAugmentation(**chosen["augment"])
-    return terms
+    def _read(self, kind: type[Answer], key: str) -> Answer:
+        return from_plain(kind, self.store[key], f"record {key!r} of {self.store.path}")
 
 
-def _sizes(chosen: Network) -> dict[str, Any]:
-    """Sizes as they were before they were written down: lists are tuples again."""
-    return {key: tuple(value) if isinstance(value, list) else value for key, value in chosen["sizes"].items()}
+def _key(epoch: int) -> str:
+    return f"epoch {epoch}"
+
+
+def _penalty(network: Network, settings: TrainingSettings) -> SensitivityPenalty | None:
+    """The term of the loss that lowers sensitivity while the network is trained."""
+    term = network.penalty
+    if term is None:
+        return None
+    return SensitivityPenalty(tokens=settings.tokens, mix=True, strength=term.strength, std=term.std)

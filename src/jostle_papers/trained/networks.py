@@ -17,8 +17,8 @@ import hashlib
 import importlib.util
 import json
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import torch
 from filelock import FileLock
@@ -26,8 +26,9 @@ from filelock import FileLock
 from jostle.base.errors import FailureError
 from jostle.base.files import write_text
 from jostle.data import Dataset
+from jostle.studies.schema import Struct, to_plain
 from jostle.training.recipe import checksum
-from jostle_papers.trained.settings import Network, Training
+from jostle_papers.trained.settings import Network, TrainingSettings
 
 # Packages whose code decides the weights, those that do so for networks trained for low sensitivity, and those that
 # decide the numbers measured of a network.
@@ -45,22 +46,56 @@ _MEASURING = (
 )
 
 
-def recipe(chosen: Network, settings: Training, images: Dataset, seed: int, device: str) -> dict[str, Any]:
-    """All that decides the weights of a trained network, as a file holds it."""
-    fields = ("dataset", "relabel", "limit", "batch_size", "target_accuracy")
-    training = {name: getattr(settings, name) for name in fields}
-    epochs = chosen["max_epochs"] or settings.max_epochs
-    made = {"network": {**chosen, "max_epochs": epochs}, **training, "seed": seed}
-    code = _DECIDING + (_LOWERING if {"penalty", "augment"} & set(chosen) else ())
-    place = {"images": checksum(images), "device": device, "torch": torch.__version__, "code": _code(code)}
-    return dict(json.loads(json.dumps(made | place)))
+@dataclass(frozen=True, kw_only=True)
+class NetworkRecipe(Struct):
+    """All that decides the weights of a trained network.
+
+    Arguments:
+        network: with the number of epochs that it is trained at most.
+        dataset, relabel, limit, batch_size, target_accuracy: as in ``TrainingSettings``.
+        seed: of weights and order.
+        images: a checksum of the training inputs.
+        device, torch: where, and with which version.
+        code: a hash of the code.
+    """
+
+    network: Network
+    dataset: str
+    relabel: tuple[int, ...]
+    limit: int | None
+    batch_size: int
+    target_accuracy: float | None
+    seed: int
+    images: int
+    device: str
+    torch: str
+    code: str
+
+
+def make_recipe(network: Network, settings: TrainingSettings, images: Dataset, seed: int, device: str) -> NetworkRecipe:
+    """The recipe of a network under these settings."""
+    lowers = network.penalty is not None or network.augment is not None
+    return NetworkRecipe(
+        network=replace(network, max_epochs=network.max_epochs or settings.max_epochs),
+        dataset=settings.dataset,
+        relabel=settings.relabel,
+        limit=settings.limit,
+        batch_size=settings.batch_size,
+        target_accuracy=settings.target_accuracy,
+        seed=seed,
+        images=checksum(images),
+        device=device,
+        torch=str(torch.__version__),
+        code=_code(_DECIDING + (_LOWERING if lowers else ())),
+    )
 
 
 @contextlib.contextmanager
-def kept(folder: Path, made: dict[str, Any]) -> Iterator[Path]:
+def hold_network(folder: Path, recipe: NetworkRecipe) -> Iterator[Path]:
     """The folder of the network of this recipe, held for the caller: another process that wants it waits."""
+    made = to_plain(recipe)
     digest = hashlib.sha256(json.dumps(made, sort_keys=True).encode()).hexdigest()[:12]
-    place = folder / f"{made['network']['model']}-{digest}"
+    place = folder / f"{recipe.network.model}-{digest}"
     place.mkdir(parents=True, exist_ok=True)
     with FileLock(place / ".lock"):
         for part in place.glob(".*.part"):  # what a kill left of a checkpoint; nobody else is here
@@ -70,7 +105,7 @@ def kept(folder: Path, made: dict[str, Any]) -> Iterator[Path]:
         yield place
 
 
-def measurements(place: Path) -> Path:
+def measurement_file(place: Path) -> Path:
     """The file of what the present code measured of the network in ``place``."""
     return place / f"measured-{_code(_MEASURING)}.jsonl"
 

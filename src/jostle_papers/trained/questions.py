@@ -1,34 +1,48 @@
-"""What is asked of a network on its way and at the end: each question has a key under which its answer is kept."""
+"""What is asked of a network on its way and at the end. Each question has a key under which its answer is kept."""
 
 from collections.abc import Callable
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 from torch import nn
 
-from jostle.base.store import Record
 from jostle.corruptions import accuracy_under
 from jostle.data import Dataset
 from jostle.data.cifar_10_c import load_corrupted
 from jostle.estimates import measure
 from jostle.perturbations import GaussianNoise
 from jostle.sampling import Until
+from jostle.studies.schema import Struct
 from jostle.studies.study import Context
 from jostle.training import evaluate
-from jostle_papers.trained.settings import OFFICIAL, Noise, Training
+from jostle_papers.trained.records import CorruptedAccuracy, Sensitivity
+from jostle_papers.trained.settings import OFFICIAL, CorruptedImages, Noise, TrainingSettings
+
+Answer = TypeVar("Answer", bound=Struct)
 
 
-class Question(NamedTuple):
-    """A question and the key of its answer: the same key, the same network, the same answer."""
+@dataclass(frozen=True)
+class NetworkQuestion(Generic[Answer]):
+    """A question to a network.
+
+    Arguments:
+        key: of the answer: the same key and the same network give the same answer.
+        kind: the type of the answer.
+        ask: puts the question to a network.
+    """
 
     key: str
-    ask: Callable[[nn.Module], Record]
+    kind: type[Answer]
+    ask: Callable[[nn.Module], Answer]
 
 
-def sensitivity(when: str, wanted: Noise, passes: int, settings: Training, images: Dataset, seed: int) -> Question:
+def ask_sensitivity(
+    when: str, noise: Noise, passes: int, settings: TrainingSettings, images: Dataset, seed: int
+) -> NetworkQuestion[Sensitivity]:
     """Sensitivity to Gaussian noise in one token of the training images: paper 1 (2403.06925), section 5."""
-    tokens, moved = wanted["tokens"] or settings.tokens, wanted.get("perturbation") or GaussianNoise(wanted["std"])
+    tokens, moved = noise.tokens or settings.tokens, noise.perturbation or GaussianNoise(noise.std)
 
-    def ask(model: nn.Module) -> Record:
+    def ask(model: nn.Module) -> Sensitivity:
         m = measure(
             model,
             images.inputs,
@@ -38,42 +52,39 @@ def sensitivity(when: str, wanted: Noise, passes: int, settings: Training, image
             plan=Until(relative=0.05, max_passes=passes),
             seed=seed,
         )
-        return {"value": m.value, "low": m.low, "high": m.high, "level": m.settings.level, "passes": m.passes}
+        return Sensitivity(value=m.value, low=m.low, high=m.high, level=m.settings.level, passes=m.passes)
 
     named = [each if isinstance(each, str) else each.describe() for each in (tokens, moved)]
-    return Question(f"{when}, {', '.join(named)}, {passes} passes", ask)
+    return NetworkQuestion(f"{when}, {', '.join(named)}, {passes} passes", Sensitivity, ask)
 
 
-def accuracy_on_corrupted(
-    when: str, images: int, settings: Training, unseen: Dataset, seed: int, context: Context
-) -> Question:
-    """Accuracy on the first ``images`` unseen images, clean and corrupted: by severity, by corruption."""
-    asked = settings.corrupted
-    names, severities, source = tuple(asked["names"]), tuple(asked["severities"]), asked["source"]
-    few = unseen.subset(min(images, len(unseen)))
+def ask_corrupted_accuracy(
+    when: str, asked: CorruptedImages, count: int, unseen: Dataset, seed: int, context: Context
+) -> NetworkQuestion[CorruptedAccuracy]:
+    """Accuracy on the first ``count`` unseen images, clean and corrupted."""
+    few = unseen.subset(min(count, len(unseen)))
 
-    def ask(model: nn.Module) -> Record:
-        if source == OFFICIAL:
-            clean, accuracy = evaluate(model, few).accuracy, _official(model, names, severities, len(few), context)
-        else:
-            found = accuracy_under(model, few.inputs, few.labels, names, severities, seed)
-            clean = found.clean.value
-            accuracy = {
-                str(severity): {name: found.accuracy(name, severity).value for name in names} for severity in severities
-            }
-        return {"images": len(few), "clean": clean, "accuracy": accuracy}
+    def ask(model: nn.Module) -> CorruptedAccuracy:
+        if asked.source == OFFICIAL:
+            accuracy = _official(model, asked, len(few), context)
+            return CorruptedAccuracy(images=len(few), clean=evaluate(model, few).accuracy, accuracy=accuracy)
+        found = accuracy_under(model, few.inputs, few.labels, asked.names, asked.severities, seed)
+        accuracy = {
+            severity: {name: found.accuracy(name, severity).value for name in asked.names}
+            for severity in asked.severities
+        }
+        return CorruptedAccuracy(images=len(few), clean=found.clean.value, accuracy=accuracy)
 
-    listed = f"{source} {', '.join(names)}; severities {', '.join(map(str, severities))}"
-    return Question(f"{when}, accuracy on {len(few)} corrupted images, {listed}", ask)
+    listed = f"{asked.source} {', '.join(asked.names)}; severities {', '.join(map(str, asked.severities))}"
+    return NetworkQuestion(f"{when}, accuracy on {len(few)} corrupted images, {listed}", CorruptedAccuracy, ask)
 
 
-def _official(
-    model: nn.Module, names: tuple[str, ...], severities: tuple[int, ...], count: int, context: Context
-) -> dict[str, dict[str, float]]:
+def _official(model: nn.Module, asked: CorruptedImages, count: int, context: Context) -> dict[int, dict[str, float]]:
     """The same from the published files of CIFAR-10-C, whose images are the test images in their order."""
     return {
-        str(severity): {
-            name: evaluate(model, load_corrupted(name, severity, count, folder=context.data)).accuracy for name in names
+        severity: {
+            name: evaluate(model, load_corrupted(name, severity, count, folder=context.data)).accuracy
+            for name in asked.names
         }
-        for severity in severities
+        for severity in asked.severities
     }

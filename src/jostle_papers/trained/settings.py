@@ -1,92 +1,151 @@
-"""What a study of trained networks can choose: networks, data, training and noise."""
+"""What a study of trained networks can choose: networks and their training, data, and noise."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from jostle import data
 from jostle.data import Dataset
+from jostle.studies.schema import IfGiven, OrEmpty, Struct
 from jostle.studies.settings import Settings
 from jostle.tokens import Patches, TokenView
 
-Network = Mapping[str, Any]  # what network() returns: plain, so that settings can be written down
-Noise = Mapping[str, Any]  # what noise() returns
+Size = bool | int | float | str | tuple[int, ...]  # what ``jostle.models.create`` takes for one of its sizes
+Sizes = dict[str, Size]
 
 SELF_MADE, OFFICIAL = "self-made", "CIFAR-10-C"  # where corrupted images come from
 
 
-def network(
-    model: str,
-    lr: float,
-    optimizer: str = "sgd",
-    schedule: str = "constant",
-    max_epochs: int | None = None,
-    **sizes: Any,
-) -> dict[str, Any]:
-    """An architecture of ``jostle.models`` and how it is trained; ``max_epochs`` where the study's are too few."""
-    training = {"lr": lr, "optimizer": optimizer, "schedule": schedule, "max_epochs": max_epochs}
-    return {"model": model, "sizes": sizes, **training}
+@dataclass(frozen=True, kw_only=True)
+class PenaltyTerm(Struct):
+    """A network is trained on (1 - strength) * loss + strength * the squared change under noise in one patch.
 
-
-def penalised(chosen: Network, strength: float, std: float = 1.0, **changes: Any) -> dict[str, Any]:
-    """The same network trained on (1 - strength) * loss + strength * the squared change under noise in one patch."""
-    return {**chosen, **changes, "penalty": {"strength": strength, "std": std}}
-
-
-def augmented(chosen: Network, std: float, **changes: Any) -> dict[str, Any]:
-    """The same network trained on images with noise of this std all over."""
-    return {**chosen, **changes, "augment": {"std": std}}
-
-
-def partly_trained(chosen: Network, *frozen: str) -> dict[str, Any]:
-    """The same network of which the modules ``frozen`` keep the weights they were drawn with."""
-    return {**chosen, "frozen": list(frozen)}
-
-
-def noise(std: float, tokens: str = "", perturbation: str = "") -> dict[str, Any]:
-    """Gaussian noise of this std in one token; the study's own tokens unless ``tokens`` is another spec.
-
-    With ``perturbation``, another spec, that is done to the token instead; ``std`` only labels it then.
+    Arguments:
+        strength: in [0, 1].
+        std: of the noise.
     """
-    return {"std": std, "tokens": tokens, **({"perturbation": perturbation} if perturbation else {})}
 
-
-def corrupted(
-    names: Sequence[str], severities: Sequence[int] = (1, 2), images: int = 200, source: str = SELF_MADE
-) -> dict[str, Any]:
-    """Accuracy on corrupted images: which corruptions, how severe, of how many unseen images, made by whom."""
-    return {"names": list(names), "severities": list(severities), "images": images, "source": source}
-
-
-def at_variances(*variances: float) -> dict[str, dict[str, Any]]:
-    """Noise of these variances in the study's own patches, by name."""
-    return {f"variance {variance:g}": noise(variance**0.5) for variance in variances}
+    strength: float
+    std: float = 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class Training(Settings):
+class NoisyImages(Struct):
+    """A network is trained on images with noise of this std all over."""
+
+    std: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Network(Struct):
+    """An architecture of ``jostle.models`` and how it is trained.
+
+    >>> Network.of("mlp", 0.1, hidden=(16,)).with_penalty(0.5).penalty
+    PenaltyTerm(strength=0.5, std=1.0)
+
+    Arguments:
+        model: a name of ``jostle.models``.
+        sizes: of the model.
+        lr, optimizer, schedule: as in ``jostle.training.fit``.
+        max_epochs: instead of the study's.
+        penalty: a term of the loss that lowers sensitivity.
+        augment: noise on the training images.
+        frozen: names of modules that keep the weights they were drawn with.
+    """
+
+    model: str
+    sizes: Sizes
+    lr: float
+    optimizer: str = "sgd"
+    schedule: str = "constant"
+    max_epochs: int | None = None
+    penalty: IfGiven[PenaltyTerm | None] = None
+    augment: IfGiven[NoisyImages | None] = None
+    frozen: IfGiven[tuple[str, ...]] = ()
+
+    @classmethod
+    def of(cls, model: str, lr: float, /, **sizes: Size) -> "Network":
+        """The network with these sizes, trained by SGD at a constant learning rate."""
+        return cls(model=model, sizes=sizes, lr=lr)
+
+    def with_sizes(self, **sizes: Size) -> "Network":
+        """The same network with some sizes replaced."""
+        return replace(self, sizes={**self.sizes, **sizes})
+
+    def with_penalty(self, strength: float, std: float = 1.0) -> "Network":
+        """The same network trained with a penalty on its sensitivity."""
+        return replace(self, penalty=PenaltyTerm(strength=strength, std=std))
+
+    def with_noise(self, std: float) -> "Network":
+        """The same network trained on images with noise of this std all over."""
+        return replace(self, augment=NoisyImages(std=std))
+
+    def with_frozen(self, *modules: str) -> "Network":
+        """The same network of which these modules keep the weights they were drawn with."""
+        return replace(self, frozen=modules)
+
+
+Networks = dict[str, Network]
+
+
+@dataclass(frozen=True)
+class Noise(Struct):
+    """Noise in one token, to which sensitivity is measured.
+
+    Arguments:
+        std: of Gaussian noise.
+        tokens: a spec of tokens; empty for the study's own.
+        perturbation: a spec of what is done to the token instead; then ``std`` is only a label.
+    """
+
+    std: float
+    tokens: str = ""
+    perturbation: IfGiven[str] = ""
+
+
+def at_variances(*variances: float) -> dict[str, Noise]:
+    """Noise of these variances in the study's own tokens, by name."""
+    return {f"variance {variance:g}": Noise(variance**0.5) for variance in variances}
+
+
+@dataclass(frozen=True, kw_only=True)
+class CorruptedImages(Struct):
+    """Corrupted images on which accuracy is measured.
+
+    Arguments:
+        names: of corruptions.
+        severities: of each corruption.
+        images: the number of unseen images on the way; five times as many at the end.
+        source: ``SELF_MADE`` or ``OFFICIAL``.
+    """
+
+    names: tuple[str, ...]
+    severities: tuple[int, ...] = (1, 2)
+    images: int = 200
+    source: str = SELF_MADE
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingSettings(Settings):
     """Data, training and noise of a study of trained networks: of images, unless a subclass reads other inputs.
 
     Arguments:
-        networks: by name, each made by ``network``.
+        networks: by name.
         dataset: a name of ``jostle.data``.
         relabel: a new label for each class, e.g. 0 and 1 for a binary task; empty for the classes as they are.
-        limit, test_limit: how many training and unseen images; None for all.
+        limit, test_limit: the number of training and unseen images; None for all.
         batch_size, max_epochs: of training.
         target_accuracy: training ends as soon as this share of the training images is classified right, so that
             networks are compared at matched accuracy; None to go on to ``max_epochs``.
         patch: height and width of the token.
         std: of the Gaussian noise; pixels lie in [-1, 1].
-        passes: most inputs a network is asked about for one number on the way; five times as many at the end.
+        passes: most forward passes for one number on the way; five times as many at the end.
         over_training: whether there are numbers on the way, or at the end only.
         milestones: training accuracies; where one is first reached, there is a number too.
-        final: further measurements of the trained network by name, each made by ``noise``.
-        corrupted: accuracy on corrupted images on the way and, with five times as many images, at the end; made by
-            ``corrupted``, or empty for none.
+        final: further measurements of the trained network, by name.
+        corrupted: accuracy on corrupted images on the way and at the end; None for no such images.
     """
 
-    networks: dict[str, dict[str, Any]] = field(default_factory=dict)
+    networks: Networks = field(default_factory=dict)
     dataset: str = "mnist-5000"
     relabel: tuple[int, ...] = ()
     limit: int | None = None
@@ -99,8 +158,8 @@ class Training(Settings):
     passes: int = 4000
     over_training: bool = True
     milestones: tuple[float, ...] = (0.9, 0.95, 0.97, 0.99)
-    final: dict[str, dict[str, Any]] = field(default_factory=dict)
-    corrupted: dict[str, Any] = field(default_factory=dict)
+    final: dict[str, Noise] = field(default_factory=dict)
+    corrupted: OrEmpty[CorruptedImages] = None
 
     def load(self, split: str, folder: Path | None) -> Dataset:
         """The training inputs, which are also those that are jostled, or the unseen ones."""

@@ -1,45 +1,64 @@
 """A study whose cells are networks trained from several seeds."""
 
+from abc import abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeVar
 
-from torch import nn
-
-from jostle.base.store import Record
-from jostle.data import Dataset
 from jostle.studies.records import Records
-from jostle.studies.study import Cell, Context, Drawing, Study
+from jostle.studies.study import Context, Drawing, Study
 from jostle.studies.verdict import Expectation, beyond, doubted, holds_for_all
-from jostle_papers.trained.course import follow
+from jostle_papers.trained.course import TrainedNetwork, follow
 from jostle_papers.trained.figures import against_accuracy, against_loss, over_training
-from jostle_papers.trained.settings import Training
+from jostle_papers.trained.records import NetworkCell, TrainedRecord, TrainedRecords
+from jostle_papers.trained.settings import TrainingSettings
+
+OwnRecord = TypeVar("OwnRecord", bound=TrainedRecord)
+AnyTraining = TypeVar("AnyTraining", bound=TrainingSettings)
+AnyNetworkCell = TypeVar("AnyNetworkCell", bound=NetworkCell)
 
 
-class TrainingStudy(Study[Training]):
-    """A study whose cells are networks trained from several seeds. A subclass has the settings and expectations."""
+@dataclass(frozen=True)
+class TrainingCell(NetworkCell):
+    """One network trained from one seed."""
 
-    def cells(self, settings: Training, seeds: Sequence[int]) -> list[Cell]:
-        return [Cell.of(network=name, seed=seed) for seed in seeds for name in settings.networks]
+    network: str
+    seed: int
 
-    def measure(self, cell: Cell, settings: Training, context: Context) -> Record:
-        chosen, seed = settings.networks[cell.values["network"]], cell.values["seed"]
 
-        def further(model: nn.Module, seen: Dataset, unseen: Dataset) -> Record:
-            return self.further(model, seen, unseen, settings, seed)
+class NetworkStudy(Study[TrainingSettings, TrainingCell, OwnRecord]):
+    """A study whose cells are networks trained from several seeds, and which measures more than ``TrainingStudy``.
 
-        return follow(chosen, settings, seed, context, further)
+    A subclass has the settings, ``measure`` and the expectations. Its record is a subclass of ``TrainedRecord``:
+    ``MyRecord(**vars(trained.record), more=...)`` with ``trained = self.train(cell, settings, context)``.
+    """
 
-    def further(self, model: nn.Module, seen: Dataset, unseen: Dataset, settings: Training, seed: int) -> Record:
-        """What else a study wants to know of a trained network, from training images and unseen ones."""
-        return {}
+    def cells(self, settings: TrainingSettings, seeds: Sequence[int]) -> list[TrainingCell]:
+        return [TrainingCell(name, seed) for seed in seeds for name in settings.networks]
 
-    def figures(self, records: Records[Training]) -> list[Drawing]:
+    def train(self, cell: TrainingCell, settings: TrainingSettings, context: Context) -> TrainedNetwork:
+        """The network of a cell, trained and followed."""
+        return follow(settings.networks[cell.network], settings, cell.seed, context)
+
+    @abstractmethod
+    def measure(self, cell: TrainingCell, settings: TrainingSettings, context: Context) -> OwnRecord:
+        """The record of one network."""
+
+    def figures(self, records: Records[TrainingSettings, NetworkCell, OwnRecord]) -> list[Drawing]:
         return [over_training(records), against_accuracy(records), against_loss(records)]
 
 
+class TrainingStudy(NetworkStudy[TrainedRecord]):
+    """A study whose cells are networks trained from several seeds. A subclass has the settings and expectations."""
+
+    def measure(self, cell: TrainingCell, settings: TrainingSettings, context: Context) -> TrainedRecord:
+        return self.train(cell, settings, context).record
+
+
 def at_matched_accuracy(
-    records: Records[Training], claims: Sequence[Expectation], accuracy: float = 0.99, networks: Sequence[str] = ()
+    records: TrainedRecords, claims: Sequence[Expectation], accuracy: float = 0.99, networks: Sequence[str] = ()
 ) -> list[Expectation]:
-    """What a paper says of networks of the same accuracy, which is undecided where one of them did not get there.
+    """Claims about networks of the same accuracy, undecided where a network did not reach it; and whether all did.
 
     Arguments:
         records: of a study.
@@ -47,8 +66,8 @@ def at_matched_accuracy(
         accuracy: on the training inputs, that every network must have.
         networks: those that the claims are about; all, if none is named.
     """
-    about = [(cell, record) for cell, record in records if not networks or cell.values["network"] in networks]
-    short = [cell.key for cell, record in about if record["train_accuracy"] < accuracy]
+    about = [(cell, record) for cell, record in records if not networks or cell.network in networks]
+    short = [cell.key for cell, record in about if record.train_accuracy < accuracy]
     whose = f"each of {', '.join(networks)}" if networks else "every network"
     is_reached = holds_for_all(f"{whose} has {accuracy:.0%} of its training inputs right", len(short), len(about))
     if short:
@@ -57,9 +76,10 @@ def at_matched_accuracy(
     return [*claims, beyond(is_reached)]
 
 
-def where_all_learnt(records: Records[Training], accuracy: float) -> Records[Training]:
-    """The records of those seeds from which every network got to this training accuracy; of all, if there are none."""
-    cells = [cell for cell, _ in records]
-    short = {cell.values["seed"] for cell, record in records if record["train_accuracy"] < accuracy}
-    kept = [cell for cell in cells if cell.values["seed"] not in short]
-    return Records(kept or cells, {cell.key: records[cell.key] for cell in cells}, records.settings, records.scale)
+def where_all_learnt(
+    records: Records[AnyTraining, AnyNetworkCell, OwnRecord], accuracy: float
+) -> Records[AnyTraining, AnyNetworkCell, OwnRecord]:
+    """The records of the seeds from which every network reached this training accuracy; of all, if there are none."""
+    short = {cell.seed for cell, record in records if record.train_accuracy < accuracy}
+    kept = records.keep(lambda cell, _: cell.seed not in short)
+    return kept if len(kept) else records

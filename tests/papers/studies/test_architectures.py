@@ -6,6 +6,7 @@ import pytest
 from jostle import models, studies
 from jostle.studies import Records, Verdict, decide
 from jostle_papers.own.architectures import MIXER, SOFTMAX, TOKENWISE, UNIFORM, without_norms
+from tests.papers.studies.made_up import sensitivity, trained_record
 
 NAME = "jostle/architectures"
 VARIANCES = {"variance 0.25": 0.25, "variance 1": 1.0, "variance 15": 15.0, "variance 50": 50.0}
@@ -18,12 +19,11 @@ def made_up(levels, growth=None, short=()):
     cells = study.cells(settings, range(5))
     found = {}
     for cell in cells:
-        name = cell.values["network"]
-        level = levels.get(name, 0.1) * np.exp(0.02 * rng.normal())
-        power = (growth or {}).get(name, 0.3) + 0.01 * rng.normal()
-        final = {key: {"value": level * (variance / 5) ** power} for key, variance in VARIANCES.items()}
+        level = levels.get(cell.network, 0.1) * np.exp(0.02 * rng.normal())
+        power = (growth or {}).get(cell.network, 0.3) + 0.01 * rng.normal()
+        final = {key: sensitivity(level * (variance / 5) ** power) for key, variance in VARIANCES.items()}
         accuracy = 0.9 if cell.key in short else 1.0
-        found[cell.key] = {"sensitivity": level, "final": final, "train_accuracy": accuracy}
+        found[cell.key] = trained_record(sensitivity=level, final=final, train_accuracy=accuracy)
     return Records(cells, found, settings, "small")
 
 
@@ -88,9 +88,7 @@ def test_networks_that_are_alike_are_found_to_be():
 def test_twins_differ_in_norms_only(scale):
     networks = studies.get(NAME).scales[scale].networks
     for name in TOKENWISE:
-        built = [
-            models.create(networks[each]["model"], **networks[each]["sizes"]) for each in (name, without_norms(name))
-        ]
+        built = [models.create(networks[each].model, **networks[each].sizes) for each in (name, without_norms(name))]
         plain, bare = ({key: weight.shape for key, weight in one.named_parameters()} for one in built)
         norms = {
             f"{place}.{kind}"
@@ -100,5 +98,5 @@ def test_twins_differ_in_norms_only(scale):
         }
         assert norms
         assert {key: shape for key, shape in plain.items() if key not in norms} == bare
-    alike = [networks[f"{kind} attention"]["sizes"] for kind in ("softmax", "uniform", "relu")]
+    alike = [networks[f"{kind} attention"].sizes for kind in ("softmax", "uniform", "relu")]
     assert all(one | {"attention": ""} == alike[0] | {"attention": ""} for one in alike)

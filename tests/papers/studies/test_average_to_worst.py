@@ -13,21 +13,23 @@ from jostle.base.errors import UsageError
 from jostle.data import Dataset
 from jostle.figures import Series
 from jostle.studies import Records, Verdict, decide, overall
-from jostle_papers.own import average_ladder as average_drawing
-from jostle_papers.own import average_networks, average_to_worst
-from jostle_papers.own import average_to_worst_maps as average_maps
-from jostle_papers.own.average_ladder import crossing, ratios
+from jostle_papers.own import average_ladder, average_maps, average_networks, average_to_worst
+from jostle_papers.own.average_ladder import Ladder, crossing, log_ratios
+from jostle_papers.own.average_maps import CHANGE, FLIPS, MapRecord, MapSettings
+from jostle_papers.own.average_networks import AverageFlips, AverageSettings, LadderRecord
 from jostle_papers.own.average_to_worst import AverageToWorst
-from jostle_papers.own.average_to_worst_maps import CHANGE, FLIPS, AverageToWorstMaps, MapChoices
+from jostle_papers.own.average_to_worst_maps import AverageToWorstMaps
 from jostle_papers.p2402_02969.features import DrawnFeatures, RandomFeatures, create, isotropic_words, shared_mean_words
 from jostle_papers.p2402_02969.features.feature_map import Recomputed
 from jostle_papers.p2402_02969.features.word_sensitivity import random_changes
+from jostle_papers.trained import TrainedNetwork
+from tests.papers.studies.made_up import trained_record
 
-FEW = MapChoices(num_tokens=6, dim=8, radii=(0.3, 1.0, 3.0), positions=2, draws=16, starts=6, steps=40)
+FEW = MapSettings(num_tokens=6, dim=8, radii=(0.3, 1.0, 3.0), positions=2, draws=16, starts=6, steps=40)
 
 
 def climbed(one_word, response, settings=FEW):
-    return average_maps._climbed(one_word, *average_maps._responses(one_word)[response], settings, "test")
+    return average_maps._climb_word(one_word, *average_maps._responses(one_word)[response], settings, "test")
 
 
 # Ladders of random maps.
@@ -72,7 +74,7 @@ def test_rungs_rise_and_are_those_of_the_plain_map():
         assert rungs.shape == (3, 6)  # 1, 2, 4, 8, 16 draws and the worst
         assert (np.diff(rungs, axis=1) >= -1e-12).all()
         assert (np.diff(found.worst) >= 0).all()
-        assert found.mean == [row[0] for row in found.max_of]
+        assert found.mean == tuple(row[0] for row in found.max_of)
 
 
 def test_draws_are_as_long_as_the_radius_and_counted_as_they_are():
@@ -89,25 +91,25 @@ def test_draws_are_as_long_as_the_radius_and_counted_as_they_are():
 
 
 def test_a_cell_of_maps_is_the_mean_over_positions():
-    record = average_maps.measured("raf", FEW, 3, lambda state: None)
+    record = average_maps.climb_map("raf", FEW, 3, lambda state: None)
     words = shared_mean_words(1, num_tokens=6, dim=8, seed=3)[0]
     softmax = create("raf", num_tokens=6, dim=8, seed=3)
     each = [
-        average_maps._climbed(one_word, *average_maps._responses(one_word)[CHANGE], FEW, f"3/{place}")
+        average_maps._climb_word(one_word, *average_maps._responses(one_word)[CHANGE], FEW, f"3/{place}")
         for place, one_word in enumerate(softmax.one_words(words, [0, 3]))
     ]
-    np.testing.assert_allclose(record[CHANGE]["worst"], np.mean([one.worst for one in each], axis=0))
-    flat = average_maps.measured("rf", FEW, 3, lambda state: None)
+    np.testing.assert_allclose(record.change.worst, np.mean([one.worst for one in each], axis=0))
+    flat = average_maps.climb_map("rf", FEW, 3, lambda state: None)
     drawn = DrawnFeatures(words[None].float(), 0, seed=3).one_word()
-    assert flat[CHANGE]["worst"][-1] <= drawn.upper_bound(3.0 * math.sqrt(8)) * (1 + 1e-5)
+    assert flat.change.worst[-1] <= drawn.upper_bound(3.0 * math.sqrt(8)) * (1 + 1e-5)
 
 
 def test_crossings_and_ratios():
     assert math.isnan(crossing({1.0: 3.0, 2.0: 4.0}, {1.0: 1.0, 2.0: 1.0}))  # above from the start
     assert math.isnan(crossing({1.0: 1.0, 2.0: 1.0}, {1.0: 2.0, 2.0: 2.0}))
     assert crossing({1.0: 1.0, 2.0: 2.0, 4.0: 8.0}, {1.0: 4.0, 2.0: 4.0, 4.0: 4.0}) == pytest.approx(2 * math.sqrt(2))
-    assert ratios({0: 1.0, 1: 0.5}, {0: 0.1, 1: 0.5}) == pytest.approx({0: 1.0, 1: 0.0})
-    assert math.isnan(ratios({0: 1.0}, {0: 0.0})[0])
+    assert log_ratios({0: 1.0, 1: 0.5}, {0: 0.1, 1: 0.5}) == pytest.approx({0: 1.0, 1: 0.0})
+    assert math.isnan(log_ratios({0: 1.0}, {0: 0.0})[0])
 
 
 # Ladders of trained networks.
@@ -120,21 +122,22 @@ def small_cnn():
 def test_the_mean_is_that_of_a_measurement_and_rungs_rise():
     model, images = small_cnn(), torch.randn(12, 1, 8, 8, generator=torch.Generator().manual_seed(0))
     data = Dataset("noise", images, torch.arange(12) % 3, 3)
-    settings = average_networks.Choices(radii=(0.3, 1.0, 4.0), inputs=10, draws=16, starts=3, steps=5, passes=2_000)
-    record = average_networks.observed(model, data, Patches(4), settings, seed=5)
+    settings = AverageSettings(radii=(0.3, 1.0, 4.0), inputs=10, draws=16, starts=3, steps=5, passes=2_000)
+    trained = TrainedNetwork(model, trained_record(), data, data)
+    record = average_networks.climb(trained, Patches(4), settings, seed=5)
     few = data.subset(10, seed=5)
     mask = average_networks.one_token(model, few.inputs, Patches(4), 5)
     for place, radius in enumerate(settings.radii):
         change = Sphere(radius, relative=True)
         m = measure(model, few.inputs, tokens="patches:4", perturbation=change, plan=Grid(16), mask=mask, seed=5)
-        assert record["ladder"]["mean"][place] == pytest.approx(m.value)
+        assert record.ladder.mean[place] == pytest.approx(m.value)
         exact = measure(model, data.inputs, tokens="patches:4", perturbation=change, plan=Grid(500), seed=6).value
-        assert record["average"]["low"][place] <= exact <= record["average"]["high"][place]
-    rungs = np.column_stack([record["ladder"]["max_of"], record["ladder"]["worst"]])
+        assert record.average.low[place] <= exact <= record.average.high[place]
+    rungs = np.column_stack([record.ladder.max_of, record.ladder.worst])
     assert rungs.shape == (3, 6)
     assert (np.diff(rungs, axis=1) >= -1e-12).all()
     assert rungs[-1, -1] > rungs[-1, 0] > 0  # something flips, and the search finds more
-    assert (record["moved"], record["average"]["radii"]) == (10, [0.3, 1.0, 4.0])
+    assert (record.moved, record.average.radii) == (10, (0.3, 1.0, 4.0))
 
 
 def test_one_token_of_each_input_moves_and_never_padding():
@@ -163,8 +166,8 @@ def shaken(*values):
 def ladder(mean, worst, radii, counts, *names):
     """A made-up ladder from functions of the radius."""
     means, worsts = ([of(radius) * shaken(of(1.0), radius, *names) for radius in radii] for of in (mean, worst))
-    rows = [np.linspace(low, (low + high) / 2, counts).tolist() for low, high in zip(means, worsts, strict=True)]
-    return {"radii": list(radii), "mean": means, "max_of": rows, "worst": worsts}
+    rows = [tuple(np.linspace(low, (low + high) / 2, counts)) for low, high in zip(means, worsts, strict=True)]
+    return Ladder(tuple(radii), tuple(means), tuple(rows), tuple(worsts))
 
 
 MEANS = {"rf": (0.110, 1.0), "raf": (0.051, 2.6), "raf-relu": (0.073, 1.7), "raf-linear": (0.12, 1.4)}
@@ -178,14 +181,13 @@ def map_records(worsts=(), means=()):
     worst_of, mean_of = WORSTS | dict(worsts), MEANS | dict(means)
     cells = study.cells(settings, range(8))
     for cell in cells:
-        name, seed = cell.values["map"], cell.values["seed"]
-        scale, power = mean_of[name]
+        scale, power = mean_of[cell.map]
         rising = ladder(
             lambda r, scale=scale, power=power: scale * r**power,
-            lambda r, worst=worst_of[name]: worst * r,
-            settings.radii, 10, name, seed,
+            lambda r, worst=worst_of[cell.map]: worst * r,
+            settings.radii, 10, cell.map, cell.seed,
         )  # fmt: skip
-        found[cell.key] = {CHANGE: rising, FLIPS: rising}
+        found[cell.key] = MapRecord(change=rising, flips=rising)
     return Records(cells, found, settings, "small")
 
 
@@ -229,25 +231,28 @@ AVERAGES = {"vit-small": 0.005, "cnn": 0.01, "mlp-leaky-relu": 0.02, "encoder": 
 FLIPPABLE = {"vit-small": 0.4, "cnn": 0.3, "mlp-leaky-relu": 0.25, "encoder": 0.5, "lstm": 0.2}
 
 
-def trained_records(averages=(), flippable=(), short=()):
-    """Records of small scale; ``short`` are keys of cells that did not learn."""
+def trained_records(averages=(), flippable=(), short=(), changes=None):
+    """Records of small scale; ``short`` are keys of cells that did not learn, ``changes`` fields to replace by key."""
     study = AverageToWorst()
     settings, found = study.scales["small"], {}
     mean_of, worst_of = AVERAGES | dict(averages), FLIPPABLE | dict(flippable)
     cells = study.cells(settings, range(5))
     for cell in cells:
-        data, name, seed = cell.values.values()
+        data, name, seed = cell.data, cell.network, cell.seed
         radii = settings.maps.radii if data == "words" else settings.radii
         mean, worst = (0.1, 1.0) if data == "words" else (mean_of[name], worst_of[name])
         rising = ladder(
             lambda r, mean=mean: mean * min(r, 2), lambda r, worst=worst: worst * min(r, 2), radii, 7, name, seed
         )
-        accuracy = 0.7 if cell.key in short else 1.0
-        found[cell.key] = (
-            {CHANGE: rising, FLIPS: rising}
-            if data == "words"
-            else {"ladder": rising, "average": rising, "train_accuracy": accuracy}
-        )
+        if data == "words":
+            found[cell.key] = MapRecord(change=rising, flips=rising)
+        else:
+            none = (0.0,) * len(radii)
+            average = AverageFlips(radii=tuple(radii), mean=rising.mean, low=none, high=none, passes=(1,) * len(radii))
+            accuracy = 0.7 if cell.key in short else 1.0
+            further = {"ladder": rising, "average": average, "moved": 1, "search_passes": 1}
+            found[cell.key] = trained_record(LadderRecord, train_accuracy=accuracy, **further)
+    found |= {key: dataclasses.replace(found[key], **fields) for key, fields in (changes or {}).items()}
     return Records(cells, found, settings, "small")
 
 
@@ -278,9 +283,9 @@ def test_altered_records_of_networks_turn_the_verdict(changed, statement):
 
 
 def test_seeds_that_did_not_learn_are_counted_and_left_out():
-    records = trained_records(short=["texts/lstm/seed=1"])
-    odd = records["texts/encoder/seed=1"]["ladder"]
-    odd["worst"] = [0.0] * len(odd["worst"])  # would undo the comparison
+    usual = trained_records()["texts/encoder/seed=1"].ladder
+    odd = dataclasses.replace(usual, worst=(0.0,) * len(usual.worst))  # would undo the comparison
+    records = trained_records(short=["texts/lstm/seed=1"], changes={"texts/encoder/seed=1": {"ladder": odd}})
     findings, verdicts = judged(AverageToWorst(), records)
     [counted] = [f for f in findings if f.statement == "every network has 98% of its training inputs right"]
     assert (counted.verdict, counted.value) == (Verdict.DISAGREES, 1.0)
@@ -299,11 +304,11 @@ def test_the_axis_says_who_is_safest():
 
 def test_panels_mark_draws_and_the_worst_and_stand_zeros():
     series = Series("one", [0.0, 1.0, 2.0, 4.0], [0.0, 0.1, 0.2, 0.9], [0.0] * 4, [0.1, 0.2, 0.3, 1.0])
-    figure = average_drawing.ladders([average_drawing.Panel("left", "share", [series])], [1, 2, 4])
+    figure = average_ladder.draw_ladders([average_ladder.Panel("left", "share", [series])], [1, 2, 4])
     assert [text.get_text() for text in figure.axes[0].get_xticklabels()] == ["mean", "2", "4", "worst"]
     assert figure.axes[0].get_yscale() == "symlog"
     with pytest.raises(UsageError, match="at least one panel"):
-        average_drawing.ladders([], [1, 2])
+        average_ladder.draw_ladders([], [1, 2])
 
 
 def test_networks_are_trained_as_in_the_other_studies():

@@ -32,9 +32,9 @@ def test_the_second_norm_takes_the_size_out_of_the_noise():
 
 
 def test_a_partly_trained_lstm_trains_its_recurrent_layers_only():
-    chosen = studies.get("2403.06925/language-choices").scales["smoke"].networks[language_choices.PARTLY]
-    model = models.create(chosen["model"], seed=0, **chosen["sizes"])
-    for name in chosen["frozen"]:
+    network = studies.get("2403.06925/language-choices").scales["smoke"].networks[language_choices.PARTLY]
+    model = models.create(network.model, seed=0, **network.sizes)
+    for name in network.frozen:
         model.get_submodule(name).requires_grad_(False)
     trained = {name.split(".")[0] for name, parameter in model.named_parameters() if parameter.requires_grad}
     assert trained == {"layers"}
@@ -51,7 +51,7 @@ def test_kinds_of_token_share_a_text_out():
 @pytest.mark.parametrize("dataset", ["qqp", "mrpc"])
 def test_networks_of_one_study_have_the_same_layers_and_stop_at_the_same_accuracy(dataset):
     settings = text.at_scale("small", dataset, ("encoder", "lstm", "ssm"))
-    assert {network["sizes"]["depth"] for network in settings.networks.values()} == {4}
+    assert {network.sizes["depth"] for network in settings.networks.values()} == {4}
     assert settings.target_accuracy == text.ACCURACY
     assert settings.limit == {"qqp": 3_000, "mrpc": 2_000}[dataset]
-    assert settings.networks["lstm"]["lr"] > settings.networks["encoder"]["lr"]
+    assert settings.networks["lstm"].lr > settings.networks["encoder"].lr

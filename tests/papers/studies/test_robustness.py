@@ -13,9 +13,10 @@ from jostle.base.errors import UsageError
 from jostle.corruptions import corrupt
 from jostle.studies import Context
 from jostle.studies.evidence import rank_correlation
-from jostle.studies.study import Cell
 from jostle_papers import trained
-from jostle_papers.trained import questions
+from jostle_papers.trained import CorruptedImages, TrainingCell, questions
+from jostle_papers.trained.records import CorruptedAccuracy
+from tests.papers.studies.made_up import trained_record
 
 
 @pytest.fixture(autouse=True)
@@ -54,34 +55,34 @@ def grey_levels(count):
     return data.Dataset("levels", levels.view(-1, 1, 1, 1).repeat(1, 3, 32, 32), (levels > 0).long(), classes=10)
 
 
-def asked(settings, images, count, tmp_path, **changes):
-    return questions.accuracy_on_corrupted("end", count, settings, images, 0, context(tmp_path, **changes))
+def asked(corruptions, images, count, tmp_path, **changes):
+    return questions.ask_corrupted_accuracy("end", corruptions, count, images, 0, context(tmp_path, **changes))
 
 
 def test_accuracy_by_severity_and_corruption_is_counted_by_hand(tmp_path):
-    settings = trained.Training(corrupted=trained.corrupted(["brightness", "contrast"], [1, 5]))
+    corruptions = CorruptedImages(names=("brightness", "contrast"), severities=(1, 5))
     images, model = grey_levels(20), Brightness()
-    answer = asked(settings, images, 10, tmp_path).ask(model)
-    assert answer["images"] == 10
-    assert answer["clean"] == 1.0
+    answer = asked(corruptions, images, 10, tmp_path).ask(model)
+    assert answer.images == 10
+    assert answer.clean == 1.0
     for severity in (1, 5):
         for name in ("brightness", "contrast"):
             moved = corrupt(images.inputs[:10], name, severity, 0)
             right = (model(moved).argmax(dim=1) == images.labels[:10]).float().mean().item()
-            assert answer["accuracy"][str(severity)][name] == pytest.approx(right)
-    assert trained.mean_accuracy(answer, ["contrast"]) == 1.0  # contrast moves no grey across the middle
-    assert trained.mean_accuracy(answer, ["brightness"], [5]) < trained.mean_accuracy(answer, ["brightness"], [1])
+            assert answer.accuracy[severity][name] == pytest.approx(right)
+    assert answer.mean(["contrast"]) == 1.0  # contrast moves no grey across the middle
+    assert answer.mean(["brightness"], [5]) < answer.mean(["brightness"], [1])
 
 
 def test_the_key_says_all_that_decides_the_answer(tmp_path):
     images = grey_levels(20)
     kinds = [
-        trained.corrupted(["fog"], [1]),
-        trained.corrupted(["snow"], [1]),
-        trained.corrupted(["fog"], [2]),
-        trained.corrupted(["fog"], [1], source=trained.OFFICIAL),
+        CorruptedImages(names=("fog",), severities=(1,)),
+        CorruptedImages(names=("snow",), severities=(1,)),
+        CorruptedImages(names=("fog",), severities=(2,)),
+        CorruptedImages(names=("fog",), severities=(1,), source=trained.OFFICIAL),
     ]
-    keys = {asked(trained.Training(corrupted=kind), images, count, tmp_path).key for kind in kinds for count in (5, 10)}
+    keys = {asked(kind, images, count, tmp_path).key for kind in kinds for count in (5, 10)}
     assert len(keys) == 8
 
 
@@ -94,10 +95,10 @@ def test_published_files_are_read_where_they_are_asked_for(tmp_path):
     np.save(place / "labels.npy", np.zeros(50_000, np.uint8))
 
     def answer(name):
-        settings = trained.Training(corrupted=trained.corrupted([name], [1, 2], source=trained.OFFICIAL))
-        return asked(settings, grey_levels(20), 20, tmp_path, data=tmp_path).ask(Brightness())
+        corruptions = CorruptedImages(names=(name,), severities=(1, 2), source=trained.OFFICIAL)
+        return asked(corruptions, grey_levels(20), 20, tmp_path, data=tmp_path).ask(Brightness())
 
-    assert answer("fog")["accuracy"] == {"1": {"fog": 1.0}, "2": {"fog": 0.0}}
+    assert answer("fog").accuracy == {1: {"fog": 1.0}, 2: {"fog": 0.0}}
     with pytest.raises(UsageError, match=r"snow\.npy"):
         answer("snow")
 
@@ -105,22 +106,24 @@ def test_published_files_are_read_where_they_are_asked_for(tmp_path):
 def test_a_study_follows_it_over_training(tmp_path):
     study = studies.get("2403.06925/figure-9")
     settings = study.scales["smoke"]
-    record = study.measure(Cell.of(network="vit-small", seed=0), settings, context(tmp_path / "cell"))
-    asked_about = [epoch for epoch in record["epochs"] if "sensitivity" in epoch]
-    assert len(asked_about) == settings.max_epochs + 1
-    assert all(set(epoch["corrupted"]["accuracy"]) == {"1", "2"} for epoch in asked_about)
-    assert record["corrupted"] == asked_about[-1]["corrupted"]
-    assert asked_about[0]["corrupted"]["images"] * 5 == record["corrupted"]["images"] == 50
+    record = study.measure(TrainingCell("vit-small", 0), settings, context(tmp_path / "cell"))
+    assert len(record.measured_epochs) == settings.max_epochs + 1
+    assert all(set(epoch.corrupted.accuracy) == {1, 2} for epoch in record.measured_epochs)
+    assert record.corrupted == record.measured_epochs[-1].corrupted
+    assert record.measured_epochs[0].corrupted.images * 5 == record.corrupted.images == 50
 
 
 def test_the_share_of_accuracy_kept(tmp_path):
-    cells = [Cell.of(network="a", seed=seed) for seed in range(2)]
+    cells = [TrainingCell("a", seed) for seed in range(2)]
     answers = [
-        {"clean": 0.8, "accuracy": {"1": {"fog": 0.4, "snow": 0.6}, "2": {"fog": 0.2, "snow": 0.4}}},
-        {"clean": 0.0, "accuracy": {"1": {"fog": 0.0, "snow": 0.0}, "2": {"fog": 0.0, "snow": 0.0}}},
+        (0.8, {1: {"fog": 0.4, "snow": 0.6}, 2: {"fog": 0.2, "snow": 0.4}}),
+        (0.0, {1: {"fog": 0.0, "snow": 0.0}, 2: {"fog": 0.0, "snow": 0.0}}),
     ]
-    made = {cell.key: {"corrupted": answer} for cell, answer in zip(cells, answers, strict=True)}
-    records = studies.Records(cells, made, trained.Training(), "small")
+    made = {
+        cell.key: trained_record(corrupted=CorruptedAccuracy(images=5, clean=clean, accuracy=accuracy))
+        for cell, (clean, accuracy) in zip(cells, answers, strict=True)
+    }
+    records = studies.Records(cells, made, trained.TrainingSettings(), "small")
     kept = trained.accuracy_kept(records, "a")
     assert kept[0] == pytest.approx(0.5)
     assert math.isnan(kept[1])

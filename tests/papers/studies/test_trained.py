@@ -8,10 +8,9 @@ import torch
 from jostle import data, measure, models, studies
 from jostle.base.store import Store
 from jostle.studies import Context, Verdict, is_below, over_seeds
-from jostle.studies.study import Cell
 from jostle_papers import trained
-from jostle_papers.trained import course as following
-from jostle_papers.trained import networks, questions
+from jostle_papers.trained import EpochRecord, TrainingCell, course, networks, questions
+from tests.papers.studies.made_up import sensitivity, trained_record
 
 
 @pytest.fixture(autouse=True)
@@ -32,18 +31,18 @@ def context(folder):
     return Context(folder=folder, report=lambda state: None)
 
 
-CELL = Cell.of(network="mlp-leaky-relu", seed=3)
+CELL = TrainingCell("mlp-leaky-relu", 3)
 
 
 def test_a_record_follows_training_to_its_end(study, tmp_path):
     settings = study.scales["smoke"]
     record = study.measure(CELL, settings, context(tmp_path / "cell"))
-    assert [epoch["epoch"] for epoch in record["epochs"]] == list(range(settings.max_epochs + 1))
-    last = record["epochs"][-1]
-    assert record["sensitivity"] == last["sensitivity"]["value"]
-    assert record["low"] <= record["sensitivity"] <= record["high"]
-    assert record["train_accuracy"] == last["accuracy"]
-    assert last["sensitivity"]["passes"] > record["epochs"][0]["sensitivity"]["passes"]
+    assert [epoch.epoch for epoch in record.epochs] == list(range(settings.max_epochs + 1))
+    last = record.epochs[-1]
+    assert record.sensitivity == last.sensitivity.value
+    assert record.low <= record.sensitivity <= record.high
+    assert record.train_accuracy == last.accuracy
+    assert last.sensitivity.passes > record.epochs[0].sensitivity.passes
 
 
 def test_a_cell_that_was_stopped_ends_with_the_same_record(study, tmp_path, monkeypatch):
@@ -80,7 +79,7 @@ def test_networks_of_one_seed_see_the_same_images_and_noise(study, tmp_path, mon
     monkeypatch.setattr(questions, "measure", watched)
     settings = study.scales["smoke"]
     for name in settings.networks:
-        study.measure(Cell.of(network=name, seed=7), settings, context(tmp_path / name))
+        study.measure(TrainingCell(name, 7), settings, context(tmp_path / name))
     half = len(seen) // 2
     assert seen[:half] == seen[half:]
     assert {seed for *_, seed in seen} == {7}
@@ -90,42 +89,43 @@ def test_networks_of_one_seed_see_the_same_images_and_noise(study, tmp_path, mon
 def test_further_measurements_of_the_trained_network(tmp_path):
     study = studies.get("2403.06925/figure-13")
     settings = study.scales["smoke"]
-    record = study.measure(Cell.of(network="mlp", seed=0), settings, context(tmp_path / "cell"))
-    assert set(record["final"]) == set(settings.final)
-    values = [final["value"] for final in record["final"].values()]
+    record = study.measure(TrainingCell("mlp", 0), settings, context(tmp_path / "cell"))
+    assert set(record.final) == set(settings.final)
+    values = [final.value for final in record.final.values()]
     assert values == sorted(values)  # more noise, more flips
 
 
 def epochs_of(*points):
     """Epochs of (accuracy, sensitivity), the latter None where it was not measured."""
-    found = [{"epoch": number, "loss": 1.0, "accuracy": accuracy} for number, (accuracy, _) in enumerate(points)]
-    for epoch, (_, sensitivity) in zip(found, points, strict=True):
-        if sensitivity is not None:
-            epoch["sensitivity"] = {"value": sensitivity}
-    return found
+    return tuple(
+        EpochRecord(
+            epoch=number, loss=1.0, accuracy=accuracy, sensitivity=None if value is None else sensitivity(value)
+        )
+        for number, (accuracy, value) in enumerate(points)
+    )
 
 
 def test_sensitivity_where_an_accuracy_was_first_reached():
-    cells = [Cell.of(network="a", seed=seed) for seed in range(3)]
+    cells = [TrainingCell("a", seed) for seed in range(3)]
     runs = [
         epochs_of((0.5, 0.1), (0.96, 0.2), (0.97, 0.3)),
         epochs_of((0.5, 0.1), (0.96, None), (0.97, 0.3)),  # the first that was measured
         epochs_of((0.5, 0.1), (0.6, 0.2)),  # never
     ]
-    records = {cell.key: {"epochs": run} for cell, run in zip(cells, runs, strict=True)}
-    found = trained.at_accuracy(studies.Records(cells, records, trained.Training(), "small"), "a", 0.95)
+    records = {cell.key: trained_record(epochs=run) for cell, run in zip(cells, runs, strict=True)}
+    found = trained.at_accuracy(studies.Records(cells, records, trained.TrainingSettings(), "small"), "a", 0.95)
     assert found == {0: 0.2, 1: 0.3}
     assert trained.in_common({0: 1.0, 2: 3.0}, found) == ({0: 1.0}, {0: 0.2})
 
 
 def test_milestones_are_measured_at_the_first_epoch_that_reaches_them(study, tmp_path, monkeypatch):
-    monkeypatch.setattr(following, "MEASURED_AFTER", frozenset())
+    monkeypatch.setattr(course, "MEASURED_AFTER", frozenset())
     settings = dataclasses.replace(study.scales["smoke"], max_epochs=5, milestones=(0.15, 0.25))
-    *before, last = study.measure(CELL, settings, context(tmp_path / "cell"))["epochs"]
-    assert "sensitivity" in last
-    accuracies = [epoch["accuracy"] for epoch in before]
+    *before, last = study.measure(CELL, settings, context(tmp_path / "cell")).epochs
+    assert last.sensitivity is not None
+    accuracies = [epoch.accuracy for epoch in before]
     first = {next(i for i, reached in enumerate(accuracies) if reached >= m) for m in settings.milestones}
-    assert {epoch["epoch"] for epoch in before if "sensitivity" in epoch} == first
+    assert {epoch.epoch for epoch in before if epoch.sensitivity is not None} == first
     assert len(first) < len(before)  # or the test has shown nothing
 
 
@@ -136,8 +136,8 @@ def test_a_kept_network_serves_another_study_without_training(tmp_path, monkeypa
     second = studies.run("2403.06925/figure-17", out=out, progress=False)
     for name in ("vit-small", "resnet-18"):
         before, after = (result.records.one(network=name, seed=0) for result in (first, second))
-        assert after["train_accuracy"] == before["train_accuracy"]
-        assert after["sensitivity"] == before["sensitivity"]
+        assert after.train_accuracy == before.train_accuracy
+        assert after.sensitivity == before.sensitivity
     monkeypatch.setattr(networks, "_MEASURING", ("jostle.estimates",))  # as if the estimator's code were another
     with pytest.raises(studies.CellsFailedError):
         studies.run("2403.06925/figure-4", out=out, progress=False, fresh=True)
@@ -145,18 +145,18 @@ def test_a_kept_network_serves_another_study_without_training(tmp_path, monkeypa
 
 def test_a_network_depends_on_data_penalty_and_code(study, monkeypatch):
     settings = study.scales["smoke"]
-    chosen, images = settings.networks["mlp-leaky-relu"], data.load("mnist-5000", "train", 20)
-    standard = networks.recipe(chosen, settings, images, 0, "cpu")
-    assert networks.recipe(chosen, settings, images, 0, "cpu") == standard
+    network, images = settings.networks["mlp-leaky-relu"], data.load("mnist-5000", "train", 20)
+    standard = networks.make_recipe(network, settings, images, 0, "cpu")
+    assert networks.make_recipe(network, settings, images, 0, "cpu") == standard
     others = [
-        networks.recipe(chosen, settings, data.load("mnist-5000", "train", 21), 0, "cpu"),
-        networks.recipe(trained.penalised(chosen, 0.25), settings, images, 0, "cpu"),
-        networks.recipe(trained.augmented(chosen, 0.1), settings, images, 0, "cpu"),
-        networks.recipe(chosen, settings, images, 1, "cpu"),
-        networks.recipe(chosen, dataclasses.replace(settings, max_epochs=9), images, 0, "cpu"),
+        networks.make_recipe(network, settings, data.load("mnist-5000", "train", 21), 0, "cpu"),
+        networks.make_recipe(network.with_penalty(0.25), settings, images, 0, "cpu"),
+        networks.make_recipe(network.with_noise(0.1), settings, images, 0, "cpu"),
+        networks.make_recipe(network, settings, images, 1, "cpu"),
+        networks.make_recipe(network, dataclasses.replace(settings, max_epochs=9), images, 0, "cpu"),
     ]
     monkeypatch.setattr(networks, "_DECIDING", ("jostle.models",))
-    others.append(networks.recipe(chosen, settings, images, 0, "cpu"))
+    others.append(networks.make_recipe(network, settings, images, 0, "cpu"))
     assert standard not in others
     assert len({str(other) for other in others}) == len(others)
 
@@ -164,35 +164,31 @@ def test_a_network_depends_on_data_penalty_and_code(study, monkeypatch):
 def test_a_penalty_and_an_augmentation_change_the_training(study, tmp_path):
     settings = study.scales["smoke"]
     plain = settings.networks["mlp-leaky-relu"]
-    made = {"plain": plain, "penalty": trained.penalised(plain, 0.5), "noise": trained.augmented(plain, 0.5)}
+    made = {"plain": plain, "penalty": plain.with_penalty(0.5), "noise": plain.with_noise(0.5)}
     losses = {
-        name: trained.follow(chosen, settings, 0, context(tmp_path / name))["epochs"][-1]["loss"]
-        for name, chosen in made.items()
+        name: trained.follow(network, settings, 0, context(tmp_path / name)).record.epochs[-1].loss
+        for name, network in made.items()
     }
     assert len(set(losses.values())) == 3
 
 
 def test_frozen_modules_keep_the_weights_they_were_drawn_with(study, tmp_path):
-    settings, kept = study.scales["smoke"], {}
-    chosen = settings.networks["mlp-leaky-relu"]
-
-    def keep(model, seen, unseen):
-        kept.update({name: parameter.detach().clone() for name, parameter in model.named_parameters()})
-        return {}
-
-    trained.follow(trained.partly_trained(chosen, "layers.0"), settings, 3, context(tmp_path / "cell"), keep)
-    drawn = dict(models.create(chosen["model"], seed=3, **chosen["sizes"]).named_parameters())
-    same = {name for name, parameter in drawn.items() if torch.equal(parameter, kept[name])}
+    settings = study.scales["smoke"]
+    network = settings.networks["mlp-leaky-relu"]
+    followed = trained.follow(network.with_frozen("layers.0"), settings, 3, context(tmp_path / "cell"))
+    after = dict(followed.model.named_parameters())
+    drawn = dict(models.create(network.model, seed=3, **network.sizes).named_parameters())
+    same = {name for name, parameter in drawn.items() if torch.equal(parameter, after[name])}
     assert same == {name for name in drawn if name.startswith("layers.0.")}
 
 
 def test_claims_about_networks_that_did_not_get_there_are_undecided():
-    cells = [Cell.of(network="a", seed=seed) for seed in range(3)]
+    cells = [TrainingCell("a", seed) for seed in range(3)]
     claim = is_below("s", over_seeds([1.0, 2.0, 3.0]), 90.0)
     for last, expected in ((0.995, Verdict.AGREES), (0.98, Verdict.UNDECIDED)):
         accuracies = (1.0, 0.99, last)
-        found = {cell.key: {"train_accuracy": value} for cell, value in zip(cells, accuracies, strict=True)}
-        records = studies.Records(cells, found, trained.Training(), "small")
+        found = {cell.key: trained_record(train_accuracy=value) for cell, value in zip(cells, accuracies, strict=True)}
+        records = studies.Records(cells, found, trained.TrainingSettings(), "small")
         claimed, reached = studies.decide(trained.at_matched_accuracy(records, [claim]), scale="small")
         assert claimed.verdict == expected
         assert (reached.verdict == Verdict.AGREES) == (expected == Verdict.AGREES)
@@ -200,9 +196,9 @@ def test_claims_about_networks_that_did_not_get_there_are_undecided():
 
 
 def test_seeds_from_which_a_network_did_not_learn_are_left_out():
-    cells = [Cell.of(network=name, seed=seed) for seed in range(3) for name in "ab"]
-    found = {cell.key: {"train_accuracy": 0.5 if cell.key == "b/seed=1" else 0.99} for cell in cells}
-    records = studies.Records(cells, found, trained.Training(), "small")
+    cells = [TrainingCell(name, seed) for seed in range(3) for name in "ab"]
+    found = {cell.key: trained_record(train_accuracy=0.5 if cell.key == "b/seed=1" else 0.99) for cell in cells}
+    records = studies.Records(cells, found, trained.TrainingSettings(), "small")
     assert [cell.key for cell, _ in trained.where_all_learnt(records, 0.98)] == [
         "a/seed=0", "b/seed=0", "a/seed=2", "b/seed=2",
     ]  # fmt: skip
