@@ -304,7 +304,7 @@ def exact_lines(b: Analysis, rhos: Sequence[float] | None = None) -> list[str]:
         profile = b.sensitivity_profile
         counts = [f"{s}: {count:,}" for s, count in enumerate(profile.tolist()) if count]
         lines += [
-            f"  {'inputs of s':<20} {_joined(counts)}",
+            f"  {'inputs of s':<20} {_join(counts)}",
             f"  {'disagreement':<20} " + "   ".join(f"rho {written(rho)}: {b.disagreement(rho):.6g}" for rho in rhos),
             f"  {'Huang':<20} {b.huang}",
             *(f"  {'Proposition 3.2':<20} {b.proposition_3_2(rho)}" for rho in rhos if rho >= 0),
@@ -320,12 +320,12 @@ def _row(name: str, value: float, note: str = "") -> str:
 def _numbers(values: NDArray[Any]) -> str:
     if len(values) > 1 and np.all(values == values[0]):
         return f"all {len(values)}: {values[0]:.6g}"
-    return _joined([f"{value:.4g}" for value in values.tolist()], " ")
+    return _join([f"{value:.4g}" for value in values.tolist()], " ")
 
 
 def _by_degree(weight: NDArray[Any]) -> str:
-    return _joined([f"{k}: {value:.4g}" for k, value in enumerate(weight.tolist()) if value > 1e-15 * weight.sum()])
+    return _join([f"{k}: {value:.4g}" for k, value in enumerate(weight.tolist()) if value > 1e-15 * weight.sum()])
 
 
-def _joined(parts: list[str], joint: str = "   ") -> str:
+def _join(parts: list[str], joint: str = "   ") -> str:
     return joint.join(parts) if len(parts) <= _FEW else f"{joint.join(parts[:_FEW])}{joint}... ({len(parts)} in all)"

@@ -37,7 +37,7 @@ METHOD_HELP = (
 )
 VALUES_HELP = "Analyse the output as real numbers: of a network, not its sign; of a table, 0 and 1 as they are."
 TIE_HELP = "The sign of an output of exactly 0: -1 or 1. By default such an output is an error."
-RHO_HELP = "Correlations for noise stability, disagreement and Proposition 3.2; give it once for each."
+RHO_HELP = "Correlations for noise stability, disagreement and Proposition 3.2; repeat it for several."
 COEFFICIENTS_HELP = "Also print this number of largest Fourier coefficients."
 FIGURE_HELP = "Draw Fourier weight and sensitivity profile to this .svg, .png or .pdf file."
 
@@ -46,7 +46,7 @@ def boolean(
     name: Annotated[str | None, Parameter(group=FUNCTION, help=NAME_HELP)] = None,
     *,
     n: Annotated[
-        int | None, Parameter(converter=whole, group=FUNCTION, help="Number of bits; a truth table knows its own.")
+        int | None, Parameter(converter=whole, group=FUNCTION, help="Number of bits; not needed for a truth table.")
     ] = None,
     model: Annotated[str | None, Parameter(group=FUNCTION, help=MODEL_HELP)] = None,
     weights: Annotated[str | None, Parameter(group=FUNCTION, help="A .safetensors file for the model.")] = None,
@@ -81,9 +81,9 @@ def boolean(
     _check(name, model, weights, shape, tie, figure, coefficients)
     from jostle.boolean import LARGEST, Analysis, analyse
 
-    known, f = (None, None) if name is None else _named(name, n)
+    known, f = (None, None) if name is None else _load_function(name, n)
     if model is not None:
-        f = _network(model, weights, shape, n, seed)
+        f = _load_network(model, weights, shape, n, seed)
     if method == "sampled" or (method == "auto" and (n or 0) > LARGEST):
         for flag, value in (("--figure", figure), ("--coefficients", coefficients)):
             if value:
@@ -122,6 +122,7 @@ def _check(
     figure: Path | None,
     coefficients: int,
 ) -> None:
+    """Raise on options that do not go together, before anything is loaded."""
     if (name is None) == (model is None):
         raise UsageError("give a function's name, a truth-table file, or --model; exactly one of them")
     for flag, value in (("--weights", weights), ("--shape", shape), ("--tie", tie)):
@@ -135,8 +136,8 @@ def _check(
     check_outputs({"--figure": figure}, read)
 
 
-def _named(name: str, n: int | None) -> tuple["KnownFunction | None", Any]:
-    """A function of the library, or the table of a file."""
+def _load_function(name: str, n: int | None) -> tuple["KnownFunction | None", Any]:
+    """A function of the library and its closed forms, or the table of a file."""
     from jostle.boolean import functions, read_table
 
     if Path(name).suffix.lower() in _FILES:
@@ -150,7 +151,8 @@ def _named(name: str, n: int | None) -> tuple["KnownFunction | None", Any]:
     return known, known
 
 
-def _network(model: str, weights: str | None, shape: str | None, n: int | None, seed: int) -> Callable[..., Any]:
+def _load_network(model: str, weights: str | None, shape: str | None, n: int | None, seed: int) -> Callable[..., Any]:
+    """The network of ``--model`` with its weights, on n bits."""
     import math
 
     from torch import nn
@@ -165,10 +167,8 @@ def _network(model: str, weights: str | None, shape: str | None, n: int | None, 
     sizes = [int(part) if part.isdigit() else 0 for part in shape.split("x")]
     if min(sizes) < 1 or math.prod(sizes) != n:
         raise UsageError(f"--shape {shape} must be whole numbers with x between them whose product is n={n}")
-    return nn.Sequential(nn.Unflatten(1, sizes), network) if isinstance(network, nn.Module) else _shaped(network, sizes)
-
-
-def _shaped(network: Callable[..., Any], sizes: list[int]) -> Callable[..., Any]:
+    if isinstance(network, nn.Module):
+        return nn.Sequential(nn.Unflatten(1, sizes), network)
     return lambda batch: network(batch.reshape(len(batch), *sizes))
 
 
@@ -180,6 +180,7 @@ def _print(
     coefficients: int,
     as_json: bool,
 ) -> None:
+    """Print an analysis as text or as JSON."""
     from jostle.boolean import Analysis
 
     largest = found.largest_coefficients(coefficients) if isinstance(found, Analysis) and coefficients else []

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from jostle.base import checks
 from jostle.base.errors import UsageError
-from jostle.base.registry import unknown_name
 
 Value = str | int | float
 TONES = ("good", "bad", "open")
@@ -28,8 +28,8 @@ class Entry:
     link: str = ""
 
     def __post_init__(self) -> None:
-        if self.tone and self.tone not in TONES:
-            raise unknown_name("tone", self.tone, TONES)
+        if self.tone:
+            checks.choice("tone", self.tone, TONES)
 
     @property
     def lines(self) -> list[str]:
@@ -103,8 +103,8 @@ class Token:
     is_added: bool = False
 
     def __post_init__(self) -> None:
-        if self.share is not None and not 0 <= self.share <= 1:
-            raise UsageError(f"share={self.share!r} of the token {self.text!r} must be from 0 to 1, or None")
+        if self.share is not None:
+            checks.number(f"share of the token {self.text!r}", self.share, least=0, most=1)
 
     @property
     def percent(self) -> int:

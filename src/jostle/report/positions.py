@@ -102,11 +102,11 @@ def _group(m: Measurement, start: int, stop: int) -> _Group:
         float(part[start:stop][known] @ counts[known] / trials) for part in (profile.values, profile.low, profile.high)
     )
     if is_flip(m) and profile.target == "dataset" and profile.method != "exact":
-        low, high = _pooled(m, round(value * trials), trials, (stop - start) / len(profile.values))
+        low, high = _pooled_interval(m, round(value * trials), trials, (stop - start) / len(profile.values))
     return _Group(start, stop, value, low, high, trials)
 
 
-def _pooled(m: Measurement, flips: int, trials: int, share: float) -> tuple[float, float]:
+def _pooled_interval(m: Measurement, flips: int, trials: int, share: float) -> tuple[float, float]:
     """The interval of a share of flips at some positions, which are ``share`` of all positions."""
     level = m.settings.level
     plan = specs.build(PLANS, m.settings.plan, "plan", Plan)

@@ -36,7 +36,7 @@ def random(n: int, seed: int = 0) -> KnownFunction:
         low, middle, high = (_word(points[:, start : start + _WORD]) for start in range(0, LARGEST, _WORD))
         return np.where(stream.uniforms(low, middle, high, size=1)[:, 0] < 0.5, -1, 1)
 
-    return KnownFunction("random", n, {"seed": seed}, True, evaluate, lambda: _expected(n))
+    return KnownFunction("random", n, {"seed": seed}, True, evaluate, lambda: _expected_values(n))
 
 
 def _word(points: Any) -> Any:
@@ -44,7 +44,7 @@ def _word(points: Any) -> Any:
     return (points == 1) @ (1 << np.arange(points.shape[1], dtype=np.int64))
 
 
-def _expected(n: int) -> Exact:
+def _expected_values(n: int) -> Exact:
     counts = tuple(math.comb(n, k) for k in range(n + 1))
     return Exact(
         mean=0.0,
