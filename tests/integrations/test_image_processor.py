@@ -198,6 +198,15 @@ class TestOptions:
         again = other.with_options({"size": 64})
         assert (again.mean, again.std) == (other.mean, other.std)
 
+    def test_colours_of_options_are_red_green_and_blue_whatever_the_order_of_the_channels(self, tmp_path):
+        image, found = Image.new("RGB", (70, 50), (200, 100, 50)), maker(tmp_path, "mobilevit")
+        options = {"mean": [0.1, 0.2, 0.3], "std": [0.4, 0.5, 0.6]}
+        blue, green, red = found.with_options(options).pixels(image)[:, 5, 5].tolist()
+        expected = [(p / 255 - m) / s for p, m, s in zip((200, 100, 50), *options.values(), strict=True)]
+        assert [red, green, blue] == pytest.approx(expected, abs=1e-5)
+        plain = found.with_options(options | {"resize": 80})
+        assert plain.pixels(image)[:, 5, 5].tolist() == pytest.approx(expected, abs=1e-5)
+
     def test_resize_asks_for_jostles_own_crop(self, tmp_path):
         found = maker(tmp_path, "mobilevit")
         assert found.with_options({"resize": 80}) == Preprocessing(64, 80, (0.0,) * 3, (1.0,) * 3, "bicubic")

@@ -45,13 +45,14 @@ class ImageProcessor:
         self._processor, self._source, self._is_grey, self._replaced = processor, source, is_grey, dict(replaced or {})
         self.shape, self.order, own_mean, own_std = self._probe()
         self.mean, self.std = normalisation or (own_mean, own_std)
-        self._gain, self._offset = (
-            None if normalisation is None else torch.tensor(numbers, dtype=torch.float32).view(-1, 1, 1)
-            for numbers in (
-                [own / given for own, given in zip(own_std, self.std, strict=True)],
-                [(own - given) / std for own, given, std in zip(own_mean, self.mean, self.std, strict=True)],
+        self._gain: Tensor | None = None
+        self._offset: Tensor | None = None
+        if normalisation is not None:
+            old_mean, old_std, mean, std = (
+                torch.tensor(numbers, dtype=torch.float64).view(-1, 1, 1)
+                for numbers in (own_mean, own_std, self.mean, self.std)
             )
-        )
+            self._gain, self._offset = (old_std / std).float(), ((old_mean - mean) / std).float()
 
     def pixels(self, image: Image.Image, path: Path | str = "") -> Tensor:
         """The pixels of a picture, # (channels, height, width) of float32."""
@@ -66,27 +67,29 @@ class ImageProcessor:
         its pixels anew. With ``resize``, or if the processor has no size of its own, jostle's ``Preprocessing`` takes
         its place: resize the shorter side, crop the middle.
         """
-        mean, std = (read_colours(key, options.get(key, getattr(self, key)), len(self.mean)) for key in ("mean", "std"))
+        mean, std = (self._read_colours(name, options) for name in ("mean", "std"))  # red, green, blue
         if "resize" in options or (self.shape is None and "size" in options):
-            size = options.get("size", self.shape[1] if self.shape is not None else None)
-            own_filter = Image.Resampling(self._processor.to_dict().get("resample") or Image.Resampling.BICUBIC)
             return Preprocessing(
-                size=size,
+                size=options.get("size", self.shape[1] if self.shape is not None else None),
                 resize=options.get("resize", 0),
-                mean=_sort_by(self.order, mean),
-                std=_sort_by(self.order, std),
-                interpolation=options.get("interpolation", own_filter.name.lower()),
+                mean=mean,
+                std=std,
+                interpolation=options.get("interpolation", self._filter),
             )
         replaced = dict(self._replaced)
         if "interpolation" in options:
             filters = {one.name.lower(): one for one in Image.Resampling}
             replaced["resample"] = filters[checks.choice("interpolation", options["interpolation"], filters)]
         if "size" in options:
-            replaced |= self._resized(checks.whole("size", options["size"], least=1))
-        is_same = (mean, std) == (self.mean, self.std)
-        normalisation = None if is_same and self._gain is None else (mean, std)
+            replaced |= self._multiply_sizes(checks.whole("size", options["size"], least=1))
+        renormalises = self._gain is not None or "mean" in options or "std" in options
+        in_order = tuple(mean[colour] for colour in self.order), tuple(std[colour] for colour in self.order)
         made = ImageProcessor(
-            self._processor, self._source, is_grey=self._is_grey, replaced=replaced, normalisation=normalisation
+            self._processor,
+            self._source,
+            is_grey=self._is_grey,
+            replaced=replaced,
+            normalisation=in_order if renormalises else None,
         )
         if "size" in options and (made.shape is None or set(made.shape[1:]) != {options["size"]}):
             raise UsageError(
@@ -128,7 +131,18 @@ class ImageProcessor:
         shape = (channels, height, width) if len(shapes) == 1 else None
         return shape, order, _round(-dark * std), _round(std)
 
-    def _resized(self, size: int) -> dict[str, Any]:
+    @property
+    def _filter(self) -> str:
+        """The processor's own filter, by its name in Pillow."""
+        return Image.Resampling(self._processor.to_dict().get("resample") or Image.Resampling.BICUBIC).name.lower()
+
+    def _read_colours(self, name: str, options: Mapping[str, Any]) -> tuple[float, ...]:
+        """``mean`` or ``std`` for red, green and blue: from the options, or else this processor's."""
+        own: tuple[float, ...] = getattr(self, name)
+        by_colour = tuple(number for _, number in sorted(zip(self.order, own, strict=True)))
+        return read_colours(name, options[name], len(own)) if name in options else by_colour
+
+    def _multiply_sizes(self, size: int) -> dict[str, Any]:
         """The processor's own sizes, all multiplied so that its pixels get the side ``size``."""
         factor = size / self.shape[1] if self.shape is not None else 1.0
         settings = self._processor.to_dict() | self._replaced
@@ -164,8 +178,3 @@ def _middle(pixels: NDArray[np.float32]) -> NDArray[np.float64]:
 
 def _round(numbers: NDArray[np.float64]) -> tuple[float, ...]:
     return tuple(float(f"{number:.7g}") for number in numbers)  # as many digits as float32 has
-
-
-def _sort_by(order: tuple[int, ...], numbers: tuple[float, ...]) -> tuple[float, ...]:
-    """The numbers of the channels in the order red, green, blue."""
-    return tuple(number for _, number in sorted(zip(order, numbers, strict=True)))
