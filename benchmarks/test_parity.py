@@ -14,7 +14,7 @@ from torch import nn
 from torch.nn import functional
 
 from benchmarks.records import record
-from jostle.boolean.networks.transformer import Transformer
+from jostle.boolean.networks.transformer import BooleanTransformer
 from jostle_papers.p2403_06925.parity import BitTransformer, SparseParity
 
 BATCH, ROUNDS, STEPS = 250, 7, 3
@@ -27,7 +27,7 @@ def test_the_transformer_against_the_plain_encoder() -> None:
     data = task.sample(BATCH, seed=0)
     torch.manual_seed(0)
     fast = BitTransformer(n=40, dim=32)
-    plain = Transformer(n=40, depth=2, dim=32, heads=4, mlp_dim=64, norm="pre", positions="added")
+    plain = BooleanTransformer(n=40, depth=2, dim=32, heads=4, mlp_dim=64, norm="pre", positions="added")
     plain.load_state_dict(fast.state_dict())
     losses: dict[nn.Module, list[float]] = {fast: [], plain: []}
     optimizers = {network: torch.optim.Adam(network.parameters(), lr=1e-3, foreach=True) for network in losses}

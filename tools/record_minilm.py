@@ -31,7 +31,7 @@ from jostle.integrations import TextReader, load, reader_of
 from jostle.intervals.fixed import clopper_pearson
 from jostle.perturbations import Deletion
 from jostle.report import recover
-from jostle.report.texts import Way, flip_counts
+from jostle.report.texts import TextSettings, flip_counts
 from jostle.tokens import Words
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -210,8 +210,8 @@ def by_kind(reviews: TextDataset) -> dict[str, list[float]]:
     """Every token of the reviews deleted once: for each kind of token how many there are and how many flip."""
     model: Any = load(f"hf:{FOLDER / 'classifier'}")
     reader = reader_of(model)
-    way = Way(Words(special=False), Deletion())
-    counts, _ = flip_counts({"minilm": model}, reader.encode(reviews), way, draws=1)
+    settings = TextSettings(Words(special=False), Deletion())
+    counts, _ = flip_counts({"minilm": model}, reader.encode(reviews), settings, draws=1)
     tallies: dict[str, list[float]] = {kind: [0, 0] for kind in (*KINDS, "punctuation", "other word", "all")}
     for texts, row in zip(reviews.texts, counts["minilm"], strict=True):
         for piece in reader.pieces(texts):
