@@ -4,7 +4,7 @@ import bisect
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 _SECONDS_BETWEEN_LINES = 2.0
@@ -86,6 +86,17 @@ class Remaining:
         halfway = bisect.bisect_right(self._shares, (first + share) / 2) - 1
         then, before = self._times[halfway], self._shares[halfway]
         return f"about {in_words((1 - share) * (now - then) / (share - before))} left"
+
+
+def part_of(report: Callable[[State], None], start: float, end: float) -> Callable[[State], None]:
+    """``report`` for a part of the work, which goes from one share of the whole to another.
+
+    >>> states: list[State] = []
+    >>> part_of(states.append, 0.5, 1.0)(State(0.5, 10, "halfway", "steps"))
+    >>> states[0].share
+    0.75
+    """
+    return lambda state: report(replace(state, share=start + (end - start) * state.share))
 
 
 def in_words(seconds: float) -> str:

@@ -1,9 +1,8 @@
-"""Functions of n bits of graded sensitivity: from AND to PARITY, of several families.
+"""Our own question: how sharp are networks that compute functions of graded sensitivity, from AND to PARITY?
 
-Our own question: over many functions of graded sensitivity, how sharp are networks that compute them?
+First the functions, of several families, then the study.
 """
 
-import dataclasses
 import math
 import statistics
 from collections.abc import Callable, Sequence
@@ -13,30 +12,32 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jostle import landscape
+from jostle.base.progress import part_of
 from jostle.base.registry import unknown_name
 from jostle.base.specs import written
-from jostle.base.store import Record
 from jostle.boolean import functions, pointwise
 from jostle.figures import scatter
 from jostle.studies.catalogue import register
 from jostle.studies.evidence import Measured, bounded, over_seeds, paired, proportion, rank_correlation
 from jostle.studies.records import Records
+from jostle.studies.schema import Struct
 from jostle.studies.settings import Settings
 from jostle.studies.study import Cell, Context, Drawing, Study
 from jostle.studies.verdict import Expectation, beyond, holds_for_all, is_above, is_below
 from jostle_papers.p2402_09963 import hardness
-from jostle_papers.p2402_09963.hardness import CONVERGED, HardnessDesign, HardnessPlan
+from jostle_papers.p2402_09963.hardness import CONVERGED, HardnessDesign
 from jostle_papers.p2402_09963.hardness.observation import moved_tables, step_length
 from jostle_papers.p2402_09963.regression import slope
-from jostle_papers.p2402_09963.runs import check_named, within
+from jostle_papers.p2402_09963.runs import FitRecord, check_named, keep_converged, plan_of
 
 FAMILIES = ("sparse parities", "juntas", "thresholds", "formulas", "times parity", "random")
 TIMES = "parity times "
 _JUNTAS = ((2, 0), (3, 1), (4, 3), (5, 2), (6, 0))  # bits and seeds: sensitivities 1, 1.5, 2.25, 2.625 and 3.4375
+_MAIN = 0.02  # the released code's step of each weight
 
 
 def members(family: str, n: int) -> list[str]:
-    """The functions of a family on n bits, n even, by the names that ``table`` knows."""
+    """The functions of a family on n bits, n even, by the names that ``truth_table`` knows."""
     if family not in FAMILIES:
         raise unknown_name("family", family, FAMILIES)
     return {
@@ -53,36 +54,33 @@ def members(family: str, n: int) -> list[str]:
     }[family]  # fmt: skip
 
 
-def table(name: str, n: int) -> NDArray[np.int8]:
+def truth_table(name: str, n: int) -> NDArray[np.int8]:
     """The values -1 and 1 of a function at all 2^n strings.
 
-    A function times the parity of all bits has sensitivity n - as_n: where a bit decides it no longer does, and the
-    other way round. The multiplexer looks at the first a + 2^a bits, with the largest a for which there are as many.
+    A function times the parity of all bits has sensitivity n - as_n: a bit that decided the function no longer does,
+    and the other way round. The multiplexer reads the first a + 2^a bits, with the largest a that n bits allow.
 
     >>> from jostle.boolean import pointwise
-    >>> [float(pointwise.influences(table(name, 6)).sum()) for name in ("majority", "parity times majority")]
+    >>> [float(pointwise.influences(truth_table(name, 6)).sum()) for name in ("majority", "parity times majority")]
     [1.875, 4.125]
     """
     if name.startswith(TIMES):
-        return table(name.removeprefix(TIMES), n) * functions.parity(n).table().astype(np.int8)
+        return truth_table(name.removeprefix(TIMES), n) * functions.parity(n).table().astype(np.int8)
     if name == "multiplexer":
         seen = max(a + 2**a for a in range(1, n) if a + 2**a <= n)
         return np.repeat(functions.multiplexer(seen).table(), 2 ** (n - seen)).astype(np.int8)
     return functions.create(name, n).table().astype(np.int8)
 
 
-_MAIN = 0.02  # the released code's step of each weight
-
-
 @dataclass(frozen=True, kw_only=True)
-class Choices(Settings):
+class GradedSettings(Settings):
     """What is trained.
 
     Arguments:
         n: bits, even.
         families: of functions.
         dim: of the network's tokens.
-        batch_size, lr, weight_decay, steps, fit_loss, settle: see ``jostle_papers.p2402_09963.hardness.Plan``.
+        batch_size, lr, weight_decay, steps, fit_loss, settle: as in ``HardnessPlan``.
         directions: of steps of the weights.
         stds: of each weight's step, so that a step has length std sqrt(weights); 0.02 is one of them.
     """
@@ -103,8 +101,62 @@ class Choices(Settings):
         check_named("stds", list(map(written, self.stds)), written(_MAIN))
 
 
+@dataclass(frozen=True)
+class GradedCell(Cell):
+    """A network on a function of a family."""
+
+    target: str
+    family: str
+    seed: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class CopiesRecord(Struct):
+    """A network and its copies after steps of one length, where labels are -1 and 1; means over copies.
+
+    Arguments:
+        sharpness: the squared distance of a copy.
+        bound: the least distance that the inequality allows.
+        sensitivity: of a copy.
+        violations: copies that are closer than that.
+    """
+
+    sharpness: float
+    bound: float
+    sensitivity: float
+    violations: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class GradedRecord(FitRecord):
+    """What is measured of a network.
+
+    Arguments:
+        total_sensitivity: of the function.
+        loss: mean squared error where labels are 0 and 1, on all strings.
+        is_right: whether all strings are right.
+        has_converged: whether the network counts.
+        norm: of all weights but positions.
+        moved: copies by the std of the step, as text.
+    """
+
+    total_sensitivity: float
+    loss: float
+    is_right: bool
+    has_converged: bool
+    norm: float
+    moved: dict[str, CopiesRecord]
+
+    def copies(self, std: float = _MAIN) -> CopiesRecord:
+        """The copies after steps of ``std`` on each weight."""
+        return self.moved[written(std)]
+
+
+GradedRecords = Records[GradedSettings, GradedCell, GradedRecord]
+
+
 @register
-class GradedSensitivity(Study[Choices]):
+class GradedSensitivity(Study[GradedSettings, GradedCell, GradedRecord]):
     """The sharpness of transformers that compute functions from AND to PARITY, against as_n / n."""
 
     name = "jostle/graded-sensitivity"
@@ -113,12 +165,12 @@ class GradedSensitivity(Study[Choices]):
     source = "Theorem 6 of 2402.09963 and the inequality behind it; the functions are ours"
     version = 1
     scales = {
-        "smoke": Choices(
+        "smoke": GradedSettings(
             seeds=1, n=4, families=("sparse parities", "thresholds"), dim=8, batch_size=64, lr=5e-3, steps=60,
             fit_loss=0.02, settle=20, directions=4, stds=(_MAIN, 0.1),
         ),
-        "small": Choices(),
-        "paper": Choices(seeds=10, n=10, dim=128, lr=3e-4, steps=10_000, fit_loss=0.0),
+        "small": GradedSettings(),
+        "paper": GradedSettings(seeds=10, n=10, dim=128, lr=3e-4, steps=10_000, fit_loss=0.0),
     }  # fmt: skip
     deviations = (
         "The paper has four functions at many lengths and random functions; here 33 functions of 8 bits, from AND "
@@ -133,122 +185,81 @@ class GradedSensitivity(Study[Choices]):
         "The interval over functions takes them for a sample of functions like these; they were chosen, not drawn.",
     )
 
-    def cells(self, settings: Choices, seeds: Sequence[int]) -> list[Cell]:
+    def cells(self, settings: GradedSettings, seeds: Sequence[int]) -> list[GradedCell]:
         return [
-            Cell.of(target=target, family=family, seed=seed)
+            GradedCell(target, family, seed)
             for seed in seeds
             for family in reversed(settings.families)  # what takes longest first
             for target in members(family, settings.n)
         ]
 
-    def measure(self, cell: Cell, settings: Choices, context: Context) -> Record:
-        name, seed, n = cell.values["target"], cell.values["seed"], settings.n
-        signs = table(name, n)
-        task = hardness.table_task((signs.astype(np.float64) + 1) / 2, name=name)
-        fields = {field.name for field in dataclasses.fields(HardnessPlan)}
-        plan = HardnessPlan(**{field: value for field, value in vars(settings).items() if field in fields})
+    def measure(self, cell: GradedCell, settings: GradedSettings, context: Context) -> GradedRecord:
+        n, signs = settings.n, truth_table(cell.target, settings.n)
+        task = hardness.table_task((signs.astype(np.float64) + 1) / 2, name=cell.target)
         trained = hardness.train(
-            task, HardnessDesign(dim=settings.dim), plan, seeds=[seed], folder=context.folder,
-            progress=within(context.report, 0.0, 0.7),
+            task, HardnessDesign(dim=settings.dim), plan_of(settings), seeds=[cell.seed], folder=context.folder,
+            progress=part_of(context.report, 0.0, 0.7),
         )  # fmt: skip
         network = trained.networks[0]
-        steps, outputs = {}, np.empty(0)
+        moved, outputs = {}, np.empty(0)
         for std in settings.stds:
             rho = step_length(network, std)
-            outputs, copies = moved_tables(network, n, rho=rho, directions=settings.directions, seed=seed)
-            steps[written(std)] = _compared(2 * outputs - 1, 2 * copies - 1)
+            outputs, copies = moved_tables(network, n, rho=rho, directions=settings.directions, seed=cell.seed)
+            moved[written(std)] = _compare(2 * outputs - 1, 2 * copies - 1)
         loss, scale = float(np.square(outputs - (signs + 1) / 2).mean()), task.scale()
         is_right = bool(((outputs > 0.5) == (signs > 0)).all())
-        return {
-            "fitted": trained.fitted[0],
-            "steps": trained.steps,
-            "total_sensitivity": float(pointwise.influences(signs).sum()),
-            "loss": loss,
-            "is_right": is_right,
-            "has_converged": is_right and loss < CONVERGED * scale,
-            "norm": landscape.parameter_norm(network, skip=landscape.POSITIONS),
-            "moved": steps,
-        }
-
-    def figures(self, records: Records[Choices]) -> list[Drawing]:
-        n, counting = records.settings.n, [pair for pair in records if pair[1]["has_converged"]] or list(records)
-        floor = {"floor as_n / n": ([0.0, 1.0], [0.0, 1.0])}
-        x = {cell.key: record["total_sensitivity"] / n for cell, record in counting}
-        common = f"{n} bits, one point for each network. {_left_out(records)}"
-        by_family = _by_family(counting)
-        at_main = {
-            name: ([x[key] for key in keys], [_moved(records[key], _MAIN)["sharpness"] for key in keys])
-            for name, keys in by_family.items()
-        }
-        stds = {
-            f"std {written(std)}": (list(x.values()), [_moved(record, std)["sharpness"] for _, record in counting])
-            for std in records.settings.stds
-        }
-        bounds = {
-            name: ([_moved(records[key], _MAIN)["bound"] for key in keys], at_main[name][1])
-            for name, keys in by_family.items()
-        }
-        highest = max(max(y) for _, y in bounds.values())
-        above = "; ".join(
-            f"{name} {sum(y > at for at, y in zip(*pair, strict=True))} of {len(pair[0])} networks"
-            for name, pair in stds.items()
+        return GradedRecord(
+            fitted=trained.fitted[0],
+            steps=trained.steps,
+            total_sensitivity=float(pointwise.influences(signs).sum()),
+            loss=loss,
+            is_right=is_right,
+            has_converged=is_right and loss < CONVERGED * scale,
+            norm=landscape.parameter_norm(network, skip=landscape.POSITIONS),
+            moved=moved,
         )
-        return [
-            Drawing(
-                "sharpness",
-                scatter(at_main, x_label="average sensitivity as_n / n", y_label="average direction sharpness",
-                        lines=floor),
-                f"Sharpness under steps of std {_MAIN} on each weight against the sensitivity of the function, "
-                f"{common}",
-                "Points in a plane, coloured by family, and a dashed diagonal.",
-            ),
-            Drawing(
-                "steps",
-                scatter(stds, x_label="average sensitivity as_n / n", y_label="average direction sharpness",
-                        lines={"floor as_n / n": ([0.005, 1.0], [0.005, 1.0])}, log_x=True, log_y=True),
-                f"The same under shorter and longer steps, {common} Above the floor: {above}.",
-                "Points in a plane, coloured by the length of the step, and a dashed diagonal.",
-            ),
-            Drawing(
-                "copies",
-                scatter(bounds, x_label="what the inequality asks for, the mean over copies",
-                        y_label="average direction sharpness", lines={"equal": ([0.0, highest], [0.0, highest])}),
-                "Squared distance between a network and its copies, and what the difference of their sensitivities "
-                f"asks for, (sqrt as_n(f) - sqrt as_n(g))^2 / n; std {_MAIN}, {common}",
-                "Points above a dashed diagonal.",
-            ),
-        ]  # fmt: skip
 
-    def expectations(self, records: Records[Choices]) -> list[Expectation]:
+    def figures(self, records: GradedRecords) -> list[Drawing]:
+        counting = keep_converged(records)
+        counting = counting if len(counting) else records
+        common = f"{records.settings.n} bits, one point for each network. {_say_left_out(records)}"
+        return [
+            _draw_sharpness(counting, common),
+            _draw_steps(counting, common),
+            _draw_copies(counting, common),
+        ]
+
+    def expectations(self, records: GradedRecords) -> list[Expectation]:
         what = "rank correlation of sensitivity and sharpness"
         means = {target: _mean(by_seed) for target, by_seed in _sharpness(records, _MAIN).items()}
         copies = len(records) * records.settings.directions * len(records.settings.stds)
+        violations = sum(record.copies(std).violations for _, record in records for std in records.settings.stds)
         found = [
-            is_above(f"{what}, over {len(means)} functions", _over_functions(records, means), 0.0),
-            is_above(f"{what} of these functions, over seeds", _over_seeds(records), 0.0),
+            is_above(f"{what}, over {len(means)} functions", _correlation(records, means), 0.0),
+            is_above(f"{what} of these functions, over seeds", _correlation_over_seeds(records), 0.0),
         ]
-        theorem = holds_for_all("no copy is closer than its sensitivity allows", _violations(records), copies)
+        theorem = holds_for_all("no copy is closer than its sensitivity allows", violations, copies)
         return [*found, *(beyond(each) for each in [theorem, *_further(records, means)])]
 
 
-def _compared(clean: NDArray[np.float64], copies: NDArray[np.float64]) -> Record:
+def _compare(clean: NDArray[np.float64], copies: NDArray[np.float64]) -> CopiesRecord:
     """A network's function and its copies', (2^n,) and (directions, 2^n), where labels are -1 and 1."""
     gaps = [landscape.sensitivity_gap(clean, copy) for copy in copies]
-    return {
-        "sharpness": statistics.fmean(gap.distance for gap in gaps),
-        "bound": statistics.fmean(gap.bound for gap in gaps),
-        "sensitivity": statistics.fmean(gap.second for gap in gaps),
-        "violations": sum(not gap.holds for gap in gaps),
-    }
+    return CopiesRecord(
+        sharpness=statistics.fmean(gap.distance for gap in gaps),
+        bound=statistics.fmean(gap.bound for gap in gaps),
+        sensitivity=statistics.fmean(gap.second for gap in gaps),
+        violations=sum(not gap.holds for gap in gaps),
+    )
 
 
-def _further(records: Records[Choices], means: dict[str, float]) -> list[Expectation]:
-    """Parities and the others apart, equal sensitivities, the floor at each step, copies, and what was left out."""
+def _further(records: GradedRecords, means: dict[str, float]) -> list[Expectation]:
+    """Parities and the others apart, equal sensitivities, the floor at each step, copies, and networks left out."""
     n, sharpness = records.settings.n, _sharpness(records, _MAIN)
     others = {target: value for target, value in means.items() if not target.startswith("sparse-parity")}
     asked = [
-        is_above("sparse parities of k bits: slope of sharpness over k", _over_k(sharpness, n), 0.0),
-        is_above("rank correlation over functions that are no parities", _over_functions(records, others), 0.0),
+        is_above("sparse parities of k bits: slope of sharpness over k", _slope_over_k(sharpness, n), 0.0),
+        is_above("rank correlation over functions that are no parities", _correlation(records, others), 0.0),
         is_above(
             f"log sharpness at n / 2: random functions - parity of {n // 2} bits", _to_parity(sharpness, n // 2), 0.0
         ),
@@ -260,23 +271,31 @@ def _further(records: Records[Choices], means: dict[str, float]) -> list[Expecta
         above = sum(value > floors[target] / n for target, value in found.items())
         statement = f"std {written(std)}: share of functions whose networks lie above the floor as_n / n"
         asked.append(is_above(statement, proportion(above, len(found)), 0.5))
-    missing = sum(not converged for converged in records.column("has_converged"))
+    sensitive = records.keep(lambda _, record: record.total_sensitivity >= n / 2)
+    random = records.keep(lambda cell, _: _is_random(cell.target))
     return [
         *asked,
         is_above(
             "sensitive functions, as_n >= n / 2: share of it that copies lose",
-            _lost(records, lambda _, sensitivity: sensitivity >= n / 2),
+            _mean_over_functions(sensitive, _share_lost),
             0.0,
         ),
+        is_above("random functions: share of as_n that copies lose", _mean_over_functions(random, _share_lost), 0.0),
         is_above(
-            "random functions: share of as_n that copies lose", _lost(records, lambda name, _: _is_drawn(name)), 0.0
+            "share of the sharpness that the inequality asks for, mean over functions",
+            _mean_over_functions(records, lambda record: record.copies().bound / record.copies().sharpness),
+            0.5,
         ),
-        is_above("share of the sharpness that the inequality asks for, mean over functions", _accounted(records), 0.5),
-        holds_for_all("every network converged", missing, len(records)),
+        holds_for_all("every network converged", len(records) - len(keep_converged(records)), len(records)),
     ]
 
 
-def _over_k(sharpness: dict[str, dict[int, float]], n: int) -> Measured:
+def _share_lost(record: GradedRecord) -> float:
+    """The share of its sensitivity that a network's copies lose: 1 - as_n(copy) / as_n(function)."""
+    return 1 - record.copies().sensitivity / record.total_sensitivity
+
+
+def _slope_over_k(sharpness: dict[str, dict[int, float]], n: int) -> Measured:
     """The slope for each seed, whose networks have first weights and directions in common."""
     lines: dict[int, list[tuple[float, float]]] = {}
     for k in range(1, n + 1):
@@ -285,103 +304,120 @@ def _over_k(sharpness: dict[str, dict[int, float]], n: int) -> Measured:
     return over_seeds([slope(line).value for line in lines.values()])
 
 
-def _moved(record: Record, std: float) -> Record:
-    found: Record = record["moved"][written(std)]
-    return found
-
-
-def _sharpness(records: Records[Choices], std: float) -> dict[str, dict[int, float]]:
+def _sharpness(records: GradedRecords, std: float) -> dict[str, dict[int, float]]:
     """By function and seed, of the networks that count."""
     found: dict[str, dict[int, float]] = {}
-    for cell, record in records:
-        if record["has_converged"]:
-            found.setdefault(cell.values["target"], {})[cell.values["seed"]] = _moved(record, std)["sharpness"]
+    for cell, record in keep_converged(records):
+        found.setdefault(cell.target, {})[cell.seed] = record.copies(std).sharpness
     return found
 
 
-def _sensitivities(records: Records[Choices]) -> dict[str, float]:
-    return {cell.values["target"]: record["total_sensitivity"] for cell, record in records}
+def _sensitivities(records: GradedRecords) -> dict[str, float]:
+    return {cell.target: record.total_sensitivity for cell, record in records}
 
 
-def _over_functions(records: Records[Choices], means: dict[str, float]) -> Measured:
+def _correlation(records: GradedRecords, means: dict[str, float]) -> Measured:
+    """Of sensitivity and sharpness, over functions."""
     sensitivities = _sensitivities(records)
     return rank_correlation({target: sensitivities[target] for target in means}, means)
 
 
-def _over_seeds(records: Records[Choices]) -> Measured:
+def _correlation_over_seeds(records: GradedRecords) -> Measured:
     """The mean over seeds of the correlation among these functions, no more than 1."""
     found: dict[int, dict[str, float]] = {}
     for target, by_seed in _sharpness(records, _MAIN).items():
         for seed, value in by_seed.items():
             found.setdefault(seed, {})[target] = value
-    return bounded(over_seeds([_over_functions(records, values).value for values in found.values()]), -1.0, 1.0)
+    return bounded(over_seeds([_correlation(records, values).value for values in found.values()]), -1.0, 1.0)
 
 
-def _is_drawn(target: str) -> bool:
+def _is_random(target: str) -> bool:
     return target.startswith("random:")
 
 
 def _to_parity(sharpness: dict[str, dict[int, float]], bits: int) -> Measured:
     """Random functions against the parity of some bits, by the logarithm of sharpness, seed by seed."""
     parity = sharpness.get(f"sparse-parity:k={bits}", {})
-    drawn = [by_seed for target, by_seed in sharpness.items() if _is_drawn(target)]
-    logs = {seed: [math.log(by_seed[seed]) for by_seed in drawn if seed in by_seed] for seed in parity}
+    random = [by_seed for target, by_seed in sharpness.items() if _is_random(target)]
+    logs = {seed: [math.log(by_seed[seed]) for by_seed in random if seed in by_seed] for seed in parity}
     seeds = [seed for seed, found in logs.items() if found]
     return paired([statistics.fmean(logs[seed]) for seed in seeds], [math.log(parity[seed]) for seed in seeds])
 
 
-def _lost(records: Records[Choices], counts: Callable[[str, float], bool]) -> Measured:
-    """1 - as_n(copy) / as_n(function), the mean over functions for each seed.
-
-    Arguments:
-        records: of the study.
-        counts: whether a function does, by its name and sensitivity.
-    """
-
-    def lost(record: Record) -> float:
-        return 1 - float(_moved(record, _MAIN)["sensitivity"] / record["total_sensitivity"])
-
-    held = [pair for pair in records if counts(pair[0].values["target"], pair[1]["total_sensitivity"])]
-    return _over_functions_by_seed(held, lost)
-
-
-def _accounted(records: Records[Choices]) -> Measured:
-    """What the inequality asks for as a share of what was measured, the mean over functions for each seed."""
-
-    def share(record: Record) -> float:
-        moved = _moved(record, _MAIN)
-        return float(moved["bound"] / moved["sharpness"])
-
-    return _over_functions_by_seed(list(records), share)
-
-
-def _over_functions_by_seed(held: Sequence[tuple[Cell, Record]], read: Callable[[Record], float]) -> Measured:
+def _mean_over_functions(records: GradedRecords, read: Callable[[GradedRecord], float]) -> Measured:
+    """The mean over functions for each seed, of networks that count."""
     found: dict[int, list[float]] = {}
-    for cell, record in held:
-        if record["has_converged"]:
-            found.setdefault(cell.values["seed"], []).append(read(record))
+    for cell, record in keep_converged(records):
+        found.setdefault(cell.seed, []).append(read(record))
     return over_seeds({seed: statistics.fmean(values) for seed, values in found.items()})
-
-
-def _violations(records: Records[Choices]) -> int:
-    return sum(_moved(record, std)["violations"] for _, record in records for std in records.settings.stds)
-
-
-def _by_family(counting: list[tuple[Cell, Record]]) -> dict[str, list[str]]:
-    """Keys of cells by family, those of the sparse parities first."""
-    found: dict[str, list[str]] = {}
-    for cell, _ in reversed(counting):
-        found.setdefault(cell.values["family"], []).append(cell.key)
-    return found
 
 
 def _mean(by_seed: dict[int, float]) -> float:
     return statistics.fmean(by_seed.values())
 
 
-def _left_out(records: Records[Choices]) -> str:
-    missing = [cell.key for cell, record in records if not record["has_converged"]]
+def _draw_sharpness(counting: GradedRecords, common: str) -> Drawing:
+    n = counting.settings.n
+    points = {
+        family: ([record.total_sensitivity / n for record in held], [record.copies().sharpness for record in held])
+        for family, held in _by_family(counting).items()
+    }
+    return Drawing(
+        "sharpness",
+        scatter(points, x_label="average sensitivity as_n / n", y_label="average direction sharpness",
+                lines={"floor as_n / n": ([0.0, 1.0], [0.0, 1.0])}),
+        f"Sharpness under steps of std {_MAIN} on each weight against the sensitivity of the function, "
+        f"{common}",
+        "Points in a plane, coloured by family, and a dashed diagonal.",
+    )  # fmt: skip
+
+
+def _draw_steps(counting: GradedRecords, common: str) -> Drawing:
+    x = counting.column(lambda record: record.total_sensitivity / counting.settings.n)
+    points = {
+        f"std {written(std)}": (x, [record.copies(std).sharpness for _, record in counting])
+        for std in counting.settings.stds
+    }
+    above = "; ".join(
+        f"{name} {sum(y > at for at, y in zip(*pair, strict=True))} of {len(pair[0])} networks"
+        for name, pair in points.items()
+    )
+    return Drawing(
+        "steps",
+        scatter(points, x_label="average sensitivity as_n / n", y_label="average direction sharpness",
+                lines={"floor as_n / n": ([0.005, 1.0], [0.005, 1.0])}, log_x=True, log_y=True),
+        f"The same under shorter and longer steps, {common} Above the floor: {above}.",
+        "Points in a plane, coloured by the length of the step, and a dashed diagonal.",
+    )  # fmt: skip
+
+
+def _draw_copies(counting: GradedRecords, common: str) -> Drawing:
+    points = {
+        family: ([record.copies().bound for record in held], [record.copies().sharpness for record in held])
+        for family, held in _by_family(counting).items()
+    }
+    highest = max(max(y) for _, y in points.values())
+    return Drawing(
+        "copies",
+        scatter(points, x_label="what the inequality asks for, the mean over copies",
+                y_label="average direction sharpness", lines={"equal": ([0.0, highest], [0.0, highest])}),
+        "Squared distance between a network and its copies, and what the difference of their sensitivities "
+        f"asks for, (sqrt as_n(f) - sqrt as_n(g))^2 / n; std {_MAIN}, {common}",
+        "Points above a dashed diagonal.",
+    )  # fmt: skip
+
+
+def _by_family(counting: GradedRecords) -> dict[str, list[GradedRecord]]:
+    """Records by family, those of the sparse parities first."""
+    found: dict[str, list[GradedRecord]] = {}
+    for cell, record in reversed(list(counting)):
+        found.setdefault(cell.family, []).append(record)
+    return found
+
+
+def _say_left_out(records: GradedRecords) -> str:
+    missing = [cell.key for cell, record in records if not record.has_converged]
     if len(missing) == len(records):
         return f"None of the {len(records)} networks converged; all of them are drawn, and count for nothing."
-    said = f"{len(missing)} of {len(records)} networks did not converge and are left out"
-    return f"{said}: {', '.join(missing)}." if missing else f"All {len(records)} networks converged."
+    text = f"{len(missing)} of {len(records)} networks did not converge and are left out"
+    return f"{text}: {', '.join(missing)}." if missing else f"All {len(records)} networks converged."

@@ -1,14 +1,11 @@
 """Our own question: is the law that sensitive functions make sharp networks one of transformers?"""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
-from matplotlib.figure import Figure
-
-from jostle.base.store import Record
+from jostle.base.progress import part_of
 from jostle.landscape import average_direction_sharpness
 from jostle.studies.catalogue import register
 from jostle.studies.evidence import difference
@@ -20,18 +17,18 @@ from jostle_papers.p2402_09963.hardness import CONVERGED, HardnessDesign
 from jostle_papers.p2402_09963.hardness.observation import draw_strings
 from jostle_papers.p2402_09963.hardness.tasks import derive_seed
 from jostle_papers.p2402_09963.regression import height, slope
+from jostle_papers.p2402_09963.runs import RunRecord, RunSettings, keep_converged
 
 THEIRS = "transformer"  # the paper's network
 SENSITIVE, MODERATE, LEAST = "parity", "majority", "first"
 NETWORKS = (THEIRS, "transformer-without-norm", "mlp", "mlp-with-norm", "lstm", "state-space")
 READS_SHORTER = ("lstm", "state-space")  # trained on shorter strings first
-STEPS = {"sharpness": "std 0.02 on each weight", "relative_sharpness": "a share of the parameter norm"}
 
 Points = list[tuple[float, float]]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Choices(runs.Training):
+class ArchitectureSettings(RunSettings):
     """What is trained.
 
     Arguments:
@@ -60,8 +57,30 @@ class Choices(runs.Training):
         runs.check_named("targets", self.targets, SENSITIVE, MODERATE, LEAST)
 
 
+@dataclass(frozen=True)
+class ArchitectureCell(Cell):
+    """A network on a function of n bits."""
+
+    network: str
+    target: str
+    n: int
+    seed: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class ArchitectureRecord(RunRecord):
+    """What is measured of a network, with its sharpness under a step that is a share of its norm."""
+
+    relative_sharpness: float
+    relative_rho: float
+
+
+ArchitectureRecords = Records[ArchitectureSettings, ArchitectureCell, ArchitectureRecord]
+Read = Callable[[ArchitectureRecord], float]
+
+
 @register
-class SharpnessOfArchitectures(Study[Choices]):
+class SharpnessOfArchitectures(Study[ArchitectureSettings, ArchitectureCell, ArchitectureRecord]):
     """Sharpness against the number of bits for transformers, MLPs, an LSTM and a state-space model."""
 
     name = "jostle/sharpness-architectures"
@@ -73,11 +92,11 @@ class SharpnessOfArchitectures(Study[Choices]):
     source = "Theorem 6 and Figure 1 of 2402.09963; the other networks are ours"
     version = 1
     scales = {
-        "smoke": Choices(
+        "smoke": ArchitectureSettings(
             seeds=1, networks=(THEIRS, "mlp", "lstm"), **runs.TINY | {"steps": 40, "curriculum": (2,)}
         ),
-        "small": Choices(),
-        "paper": Choices(
+        "small": ArchitectureSettings(),
+        "paper": ArchitectureSettings(
             seeds=10, lengths=(4, 6, 8, 10, 12, 14, 16), dim=128, batch_size=1024, lr=3e-4, recurrent_lr=1e-3,
             steps=10_000, curriculum=tuple(range(2, 16)), directions=100, strings=1024,
         ),
@@ -97,86 +116,84 @@ class SharpnessOfArchitectures(Study[Choices]):
         "A network that fits is settled and left alone. " + runs.FILTERED,
     )
 
-    def cells(self, settings: Choices, seeds: Sequence[int]) -> list[Cell]:
+    def cells(self, settings: ArchitectureSettings, seeds: Sequence[int]) -> list[ArchitectureCell]:
         return [
-            Cell.of(network=network, target=target, n=n, seed=seed)
+            ArchitectureCell(network, target, n, seed)
             for seed in seeds
             for network in reversed(settings.networks)  # what takes longest first
             for n in sorted(settings.lengths, reverse=True)
             for target in settings.targets
         ]
 
-    def measure(self, cell: Cell, settings: Choices, context: Context) -> Record:
-        network, target, n, seed = (cell.values[name] for name in ("network", "target", "n", "seed"))
+    def measure(self, cell: ArchitectureCell, settings: ArchitectureSettings, context: Context) -> ArchitectureRecord:
         own: dict[str, Any] = {"curriculum": ()}
-        if network in READS_SHORTER:
+        if cell.network in READS_SHORTER:
             own = {"lr": settings.recurrent_lr}
-        own_seed = derive_seed(f"runs of {network}", n, seed)  # the same for all functions, whose ratios are taken
-        task = hardness.named_task(target, n)
+        # The same for all functions, whose ratios are taken.
+        own_seed = derive_seed(f"runs of {cell.network}", cell.n, cell.seed)
+        task = hardness.named_task(cell.target, cell.n)
         trained = hardness.train(
-            task, HardnessDesign(dim=settings.dim, architecture=network), settings.plan(**own), seeds=[own_seed],
-            folder=context.folder, progress=runs.within(context.report, 0.0, runs.TRAINED),
+            task, HardnessDesign(dim=settings.dim, architecture=cell.network), settings.plan(**own), seeds=[own_seed],
+            folder=context.folder, progress=part_of(context.report, 0.0, runs.TRAINED),
         )  # fmt: skip
         common: dict[str, Any] = {"directions": settings.directions, "seed": own_seed}
         found = hardness.observe(trained.networks[0], task, strings=settings.strings, **common)
-        strings, rho = draw_strings(n, settings.strings, own_seed), settings.share * found.norm
+        strings, rho = draw_strings(cell.n, settings.strings, own_seed), settings.share * found.norm
         relative = average_direction_sharpness(
             trained.networks[0], strings, rho=rho, label_values=(0.0, 1.0), **common
         )  # fmt: skip
-        return {
-            "fitted": trained.fitted[0],
-            "steps": trained.steps,
-            **found.to_dict(),
-            "relative_sharpness": relative.value,
-            "relative_rho": rho,
-        }
+        return ArchitectureRecord(
+            fitted=trained.fitted[0],
+            steps=trained.steps,
+            **vars(found),
+            relative_sharpness=relative.value,
+            relative_rho=rho,
+        )
 
-    def figures(self, records: Records[Choices]) -> list[Drawing]:
-        said = f"The mean and the range over seeds. {runs.left_out(records)}"
+    def figures(self, records: ArchitectureRecords) -> list[Drawing]:
+        networks = records.settings.networks
+        ending = f"The mean and the range over seeds. {runs.say_left_out(records)}"
         found = [
             Drawing(
                 target,
-                _over_lengths(records, partial(_values, records, target=target, field="sharpness"),
-                              "average direction sharpness"),
-                f"Sharpness of networks that compute {target}, {STEPS['sharpness']}, against the number of bits; "
-                f"compare slopes, not levels. {said}",
+                runs.over_lengths(
+                    {network: _values(records, network, target, _sharpness) for network in networks},
+                    "average direction sharpness", log_y=True,
+                ),
+                f"Sharpness of networks that compute {target}, std 0.02 on each weight, against the number of bits; "
+                f"compare slopes, not levels. {ending}",
                 "Curves over the number of bits, one for each network.",
             )
             for target in records.settings.targets
         ]  # fmt: skip
-        for field, step in STEPS.items():
-            found.append(
-                Drawing(
-                    f"ratio-{field.replace('_', '-')}",
-                    _over_lengths(records, partial(_ratios, records, other=LEAST, field=field),
-                                  f"sharpness of {SENSITIVE} / {LEAST}"),
-                    f"How much sharper a network is if it computes {SENSITIVE} instead of {LEAST}; the step is {step}. "
-                    f"{said}",
-                    "Curves of ratios over the number of bits, one for each network.",
-                )
-            )  # fmt: skip
-        return found
+        return [
+            *found,
+            _draw_ratios(records, "sharpness", _sharpness, "std 0.02 on each weight", ending),
+            _draw_ratios(records, "relative-sharpness", _relative, "a share of the parameter norm", ending),
+        ]
 
-    def expectations(self, records: Records[Choices]) -> list[Expectation]:
+    def expectations(self, records: ArchitectureRecords) -> list[Expectation]:
         found = []
         for network in records.settings.networks:
-            rises = slope(_values(records, network, SENSITIVE, "sharpness"))
-            gains = {field: slope(_logs(_ratios(records, network, MODERATE, field))) for field in STEPS}
+            rises = slope(_values(records, network, SENSITIVE, _sharpness))
+            gain, relative = (
+                slope(_logs(_ratios(records, network, MODERATE, read))) for read in (_sharpness, _relative)
+            )
             asked = [
                 is_above(f"{network}: slope of sharpness over bits, {SENSITIVE}", rises, 0.0),
-                is_above(f"{network}: slope of log {SENSITIVE} / {MODERATE} over bits", gains["sharpness"], 0.0),
+                is_above(f"{network}: slope of log {SENSITIVE} / {MODERATE} over bits", gain, 0.0),
             ]
             found += asked if network == THEIRS else [beyond(each) for each in asked]
-            relative = f"{network}: slope of log {SENSITIVE} / {MODERATE} over bits, relative step"
-            found.append(beyond(is_above(relative, gains["relative_sharpness"], 0.0)))
+            statement = f"{network}: slope of log {SENSITIVE} / {MODERATE} over bits, relative step"
+            found.append(beyond(is_above(statement, relative, 0.0)))
         return [*found, *(beyond(each) for each in _across(records))]
 
 
-def _across(records: Records[Choices]) -> list[Expectation]:
+def _across(records: ArchitectureRecords) -> list[Expectation]:
     """Networks beside each other, at the middle of the lengths; and how many runs do not count."""
     middle = (min(records.settings.lengths) + max(records.settings.lengths)) / 2
     networks = records.settings.networks
-    logs = {network: height(_logs(_ratios(records, network, LEAST, "sharpness")), middle) for network in networks}
+    logs = {network: height(_logs(_ratios(records, network, LEAST, _sharpness)), middle) for network in networks}
     what = f"log {SENSITIVE} / {LEAST} at {middle:g} bits"
     asked = [is_above(f"{network}: {what}", logs[network], 0.0) for network in networks]
     asked += [
@@ -185,36 +202,51 @@ def _across(records: Records[Choices]) -> list[Expectation]:
         if network != THEIRS
     ]
     for network in networks:
-        converged = records.where(network=network).column("has_converged")
+        every = records.where(network=network)
         statement = f"{network}: every run converged, loss below {CONVERGED:g}"
-        asked.append(holds_for_all(statement, converged.count(False), len(converged)))
+        asked.append(holds_for_all(statement, len(every) - len(keep_converged(every)), len(every)))
     return asked
+
+
+def _draw_ratios(records: ArchitectureRecords, stem: str, read: Read, step: str, ending: str) -> Drawing:
+    lines: Mapping[str, Points] = {
+        network: _ratios(records, network, LEAST, read) for network in records.settings.networks
+    }
+    return Drawing(
+        f"ratio-{stem}",
+        runs.over_lengths(lines, f"sharpness of {SENSITIVE} / {LEAST}", log_y=True),
+        f"How much sharper a network is if it computes {SENSITIVE} instead of {LEAST}; the step is {step}. {ending}",
+        "Curves of ratios over the number of bits, one for each network.",
+    )
 
 
 def _logs(points: Points) -> Points:
     return [(n, math.log(ratio)) for n, ratio in points]
 
 
-def _values(records: Records[Choices], network: str, target: str, field: str) -> Points:
-    """Number of bits and a field of the runs that count."""
-    part = records.where(network=network, target=target)
-    return [(float(cell.values["n"]), record[field]) for cell, record in part if record["has_converged"]]
+def _values(records: ArchitectureRecords, network: str, target: str, read: Read) -> Points:
+    """The number of bits and a value of each run that counts."""
+    part = keep_converged(records.where(network=network, target=target))
+    return [(float(cell.n), read(record)) for cell, record in part]
 
 
-def _ratios(records: Records[Choices], network: str, other: str, field: str) -> Points:
-    """Number of bits and the field for parity divided by that for another function, of the same seed, if both count."""
-    by_run = {
-        (cell.values["target"], cell.values["n"], cell.values["seed"]): record
-        for cell, record in records.where(network=network)
-    }
+def _ratios(records: ArchitectureRecords, network: str, other: str, read: Read) -> Points:
+    """The number of bits and the value for parity divided by that for another function, of the same seed.
+
+    Both runs must count.
+    """
+    by_run = {(cell.target, cell.n, cell.seed): record for cell, record in records.where(network=network)}
     found = []
     for (target, n, seed), record in by_run.items():
         beside = by_run[other, n, seed]
-        if target == SENSITIVE and record["has_converged"] and beside["has_converged"]:
-            found.append((float(n), record[field] / beside[field]))
+        if target == SENSITIVE and record.has_converged and beside.has_converged:
+            found.append((float(n), read(record) / read(beside)))
     return found
 
 
-def _over_lengths(records: Records[Choices], points: Callable[[str], Points], label: str) -> Figure:
-    lines = {network: points(network) for network in records.settings.networks}
-    return runs.over_lengths(lines, label, log_y=True)
+def _sharpness(record: ArchitectureRecord) -> float:
+    return record.sharpness
+
+
+def _relative(record: ArchitectureRecord) -> float:
+    return record.relative_sharpness

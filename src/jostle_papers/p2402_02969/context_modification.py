@@ -1,17 +1,18 @@
-"""Can a linear model that has learnt an input be right about the input with one word changed and its label turned?"""
+"""Can a linear model that has learnt an input be right about it with one word changed and the opposite label?"""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated
 
 import torch
+from pydantic import ConfigDict, Field
 from torch import Tensor
 
-from jostle.base.store import Record
 from jostle.figures import Series, curves
 from jostle.studies.catalogue import register
 from jostle.studies.evidence import over_seeds
 from jostle.studies.records import Records
+from jostle.studies.schema import Struct
 from jostle.studies.settings import Settings
 from jostle.studies.study import Cell, Context, Drawing, Study
 from jostle.studies.verdict import Expectation, beyond, holds_for_all, is_above, is_below, is_less
@@ -30,11 +31,10 @@ MAPS = ("rf", "raf", "raf-relu")
 _ROUNDING = 1e-6
 _AT_ONCE = 64  # inputs
 _WRONG_SIDE = 1.0  # (f + y)^2 above 1: the prediction still has the sign of y
-_FIELDS = ("error", "gamma", "alignment", "bound", "alignment_bound", "feature_change")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Choices(Settings):
+class ContextSettings(Settings):
     """How much is measured.
 
     Arguments:
@@ -58,8 +58,62 @@ class Choices(Settings):
     steps: int = 100
 
 
+@dataclass(frozen=True)
+class ContextCell(Cell):
+    """A map on words of one kind."""
+
+    map: str
+    words: str
+    n: int
+    seed: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModificationRecord(Struct):
+    """Means over the learnt inputs of the fields of ``features.Modification``.
+
+    Arguments:
+        broken: inputs that break a bound.
+        count: learnt inputs.
+    """
+
+    error: float
+    gamma: float
+    alignment: float
+    bound: float
+    alignment_bound: float
+    feature_change: float
+    free_bound: float
+    broken: int
+    count: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class ContextRecord(Struct):
+    """What changing a word can do after each training, with gamma held small and with gamma free."""
+
+    __pydantic_config__ = ConfigDict(extra="forbid", serialize_by_alias=True)
+
+    smallest_eigenvalue: float
+    fine_tuned: Annotated[ModificationRecord, Field(alias="fine-tuned")]
+    fine_tuned_free: Annotated[ModificationRecord, Field(alias="fine-tuned, gamma free")]
+    retrained: Annotated[ModificationRecord, Field(alias="re-trained")]
+    retrained_free: Annotated[ModificationRecord, Field(alias="re-trained, gamma free")]
+
+    def after(self, training: str) -> ModificationRecord:
+        """After one of ``TRAININGS``, with gamma held small."""
+        return self.fine_tuned if training == "fine-tuned" else self.retrained
+
+    def all(self) -> list[ModificationRecord]:
+        """All four."""
+        return [self.fine_tuned, self.fine_tuned_free, self.retrained, self.retrained_free]
+
+
+ContextRecords = Records[ContextSettings, ContextCell, ContextRecord]
+
+
 @register
-class ContextModification(Study[Choices]):
+class ContextModification(Study[ContextSettings, ContextCell, ContextRecord]):
     """Errors on a changed word, with the old model's share in them held small."""
 
     name = "2402.02969/context-modification"
@@ -71,11 +125,11 @@ class ContextModification(Study[Choices]):
     source = "The experiments of the released code, gen.py"
     version = 1
     scales = {
-        "smoke": Choices(
+        "smoke": ContextSettings(
             seeds=3, words=("shared-mean",), dim=8, lengths=(4, 8), inputs=10, learnt=1, starts=2, steps=3
         ),
-        "small": Choices(seeds=6),
-        "paper": Choices(seeds=5, dim=768, lengths=(40, 120), inputs=1_100, learnt=5, starts=8, steps=300),
+        "small": ContextSettings(seeds=6),
+        "paper": ContextSettings(seeds=5, dim=768, lengths=(40, 120), inputs=1_100, learnt=5, starts=8, steps=300),
     }
     deviations = (
         NO_TEXT,
@@ -89,63 +143,68 @@ class ContextModification(Study[Choices]):
         "the words that change, without their matrix.",
     )
 
-    def cells(self, settings: Choices, seeds: Sequence[int]) -> list[Cell]:
+    def cells(self, settings: ContextSettings, seeds: Sequence[int]) -> list[ContextCell]:
         return [
-            Cell.of(map=name, words=words, n=n, seed=seed)
+            ContextCell(name, words, n, seed)
             for words in settings.words
             for name in MAPS
             for n in settings.lengths
             for seed in seeds
         ]
 
-    def measure(self, cell: Cell, settings: Choices, context: Context) -> Record:
-        name, kind, n, seed = (cell.values[key] for key in ("map", "words", "n", "seed"))
-        dim = min(settings.dim, REVIEW_DIM) if kind == "reviews" else settings.dim
+    def measure(self, cell: ContextCell, settings: ContextSettings, context: Context) -> ContextRecord:
+        dim = min(settings.dim, REVIEW_DIM) if cell.words == "reviews" else settings.dim
         count = settings.inputs + settings.learnt
-        words, labels = labelled_words(kind, count, num_tokens=n, dim=dim, seed=seed, folder=context.data)
-        features, one_words = _features(name, words, settings.inputs, seed)
+        words, labels = labelled_words(
+            cell.words, count, num_tokens=cell.n, dim=dim, seed=cell.seed, folder=context.data
+        )
+        features, one_words = _features(cell.map, words, settings.inputs, cell.seed)
         model = Interpolator(features[: settings.inputs], labels[: settings.inputs])
-        found: Record = {"smallest_eigenvalue": model.smallest_eigenvalue}
-        for training in TRAININGS:
-            tried = [
-                [
+
+        def modify(training: str, penalty: float) -> ModificationRecord:
+            found = []
+            for index, one_word in enumerate(one_words, start=settings.inputs):
+                learnt = model.learn(features[index], float(labels[index]), training)
+                found.append(
                     modify_word(
-                        one_word, learnt, penalty=penalty, starts=settings.starts, steps=settings.steps, seed=seed
+                        one_word, learnt, penalty=penalty, starts=settings.starts, steps=settings.steps, seed=cell.seed
                     )
-                    for penalty in (settings.penalty, 0.0)
-                ]
-                for index, one_word in enumerate(one_words, start=settings.inputs)
-                for learnt in [model.learn(features[index], float(labels[index]), training)]
-            ]
-            found[training] = _mean([held for held, _ in tried])
-            found[f"{training}, gamma free"] = _mean([free for _, free in tried])
-        return found
+                )
+            return _mean(found)
 
-    def figures(self, records: Records[Choices]) -> list[Drawing]:
-        return [_errors(records, words) for words in records.settings.words]
+        return ContextRecord(
+            smallest_eigenvalue=model.smallest_eigenvalue,
+            fine_tuned=modify("fine-tuned", settings.penalty),
+            fine_tuned_free=modify("fine-tuned", 0.0),
+            retrained=modify("re-trained", settings.penalty),
+            retrained_free=modify("re-trained", 0.0),
+        )
 
-    def expectations(self, records: Records[Choices]) -> list[Expectation]:
+    def figures(self, records: ContextRecords) -> list[Drawing]:
+        return [_draw_errors(records, words) for words in records.settings.words]
+
+    def expectations(self, records: ContextRecords) -> list[Expectation]:
         first, *others = records.settings.lengths
         found: list[Expectation] = []
         for words in records.settings.words:
             for training in TRAININGS:
-                found += _told_apart(records, words, training, first)
+                found += _expect_apart(records, words, training, first)
                 for n in others:
-                    found += map(beyond, _told_apart(records, words, training, n))
-        return [*found, beyond(_bounds(records))]
+                    found += map(beyond, _expect_apart(records, words, training, n))
+        return [*found, beyond(_expect_bounds(records))]
 
 
-def _told_apart(records: Records[Choices], words: str, training: str, n: int) -> list[Expectation]:
+def _expect_apart(records: ContextRecords, words: str, training: str, n: int) -> list[Expectation]:
     """What random features cannot and attention can, and how the maps compare."""
     where = f"{training}, {words} words, n = {n}"
     part = records.where(words=words, n=n)
-    errors = {name: _by_seed(part.where(map=name), training, "error") for name in MAPS}
+    errors = {name: _errors(part.where(map=name), training) for name in MAPS}
     return [
         is_above(f"error of RF, {where}", over_seeds(errors["rf"]), _WRONG_SIDE),
         is_below(f"error of RAF, {where}", over_seeds(errors["raf"]), _WRONG_SIDE),
         beyond(is_less(f"error of RAF - error of RF, {where}", errors["raf"], errors["rf"])),
         beyond(is_less(f"error of RAF - error of ReLU-RAF, {where}", errors["raf"], errors["raf-relu"])),
-        beyond(_near_the_bound(part.where(map="rf"), training, where)),
+        beyond(_expect_near_bound(part.where(map="rf"), training, where)),
     ]
 
 
@@ -159,48 +218,56 @@ def _features(name: str, words: Tensor, first: int, seed: int) -> tuple[Tensor, 
     return features, [phi.one_word(one, 0) for one in words[first:]]
 
 
-def _mean(found: list[Modification]) -> dict[str, Any]:
+def _mean(found: list[Modification]) -> ModificationRecord:
     """Means over the learnt inputs, and how many of them break a bound."""
-    means = {field: sum(getattr(one, field) for one in found) / len(found) for field in _FIELDS}
+
+    def mean(read: Callable[[Modification], float]) -> float:
+        return sum(read(one) for one in found) / len(found)
+
     broken = sum(
         one.error < one.bound - _ROUNDING or abs(one.alignment - 1) > one.alignment_bound + _ROUNDING for one in found
     )
-    free = sum(one.free_bound for one in found) / len(found)
-    return {**means, "free_bound": free, "broken": broken, "count": len(found)}
-
-
-def _by_seed(part: Records[Choices], training: str, field: str) -> dict[int, float]:
-    return {seed: float(value[field]) for seed, value in part.by("seed", training).items()}
-
-
-def _near_the_bound(part: Records[Choices], training: str, where: str) -> Expectation:
-    """That RF's error is most of (2 - gamma)^2, however the word is chosen."""
-    errors, bounds = (_by_seed(part, training, field) for field in ("error", "free_bound"))
-    shares = over_seeds([errors[seed] / bounds[seed] for seed in errors])
-    return is_above(f"error of RF over (2 - gamma)^2, {where}", shares, 0.8)
-
-
-def _bounds(records: Records[Choices]) -> Expectation:
-    found = [
-        record[f"{training}{ending}"]
-        for _, record in records
-        for training in TRAININGS
-        for ending in ("", ", gamma free")
-    ]
-    return holds_for_all(
-        "no error is below (2 - gamma - |F - 1| |y - a|)^2 and no |F - 1| above the change of features allows",
-        sum(one["broken"] for one in found),
-        sum(one["count"] for one in found),
+    return ModificationRecord(
+        error=mean(lambda one: one.error),
+        gamma=mean(lambda one: one.gamma),
+        alignment=mean(lambda one: one.alignment),
+        bound=mean(lambda one: one.bound),
+        alignment_bound=mean(lambda one: one.alignment_bound),
+        feature_change=mean(lambda one: one.feature_change),
+        free_bound=mean(lambda one: one.free_bound),
+        broken=broken,
+        count=len(found),
     )
 
 
-def _errors(records: Records[Choices], words: str) -> Drawing:
+def _errors(part: ContextRecords, training: str) -> dict[int, float]:
+    """The error by seed."""
+    return part.by("seed", lambda record: record.after(training).error)
+
+
+def _expect_near_bound(part: ContextRecords, training: str, where: str) -> Expectation:
+    """That RF's error is most of (2 - gamma)^2, however the word is chosen."""
+    found = part.column(lambda record: record.after(training))
+    shares = over_seeds([one.error / one.free_bound for one in found])
+    return is_above(f"error of RF over (2 - gamma)^2, {where}", shares, 0.8)
+
+
+def _expect_bounds(records: ContextRecords) -> Expectation:
+    found = [one for _, record in records for one in record.all()]
+    return holds_for_all(
+        "no error is below (2 - gamma - |F - 1| |y - a|)^2 and no |F - 1| above the change of features allows",
+        sum(one.broken for one in found),
+        sum(one.count for one in found),
+    )
+
+
+def _draw_errors(records: ContextRecords, words: str) -> Drawing:
     series = []
     for name in MAPS:
         for training in TRAININGS:
             part = records.where(words=words, map=name)
             lengths = part.distinct("n")
-            means = [over_seeds(_by_seed(part.where(n=n), training, "error")) for n in lengths]
+            means = [over_seeds(_errors(part.where(n=n), training)) for n in lengths]
             ends = [mean.ends(0.95) for mean in means]
             series.append(
                 Series(

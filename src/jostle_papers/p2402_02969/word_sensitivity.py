@@ -1,17 +1,17 @@
 """Word sensitivity against the length of the input: random features, deep ones, and attention."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from jostle.base.store import Record
 from jostle.figures import Series, curves
 from jostle.studies.catalogue import register
 from jostle.studies.evidence import Measured, over_seeds, paired
 from jostle.studies.records import Records
+from jostle.studies.schema import IfGiven, Struct
 from jostle.studies.settings import Settings
 from jostle.studies.study import Cell, Context, Drawing, Study
 from jostle.studies.verdict import Expectation, beyond, is_above, is_below, is_less, within
@@ -30,13 +30,13 @@ ATTENTION = ("raf", "raf-relu", "raf-linear", "raf-qk")
 RF, DRF, ANY = "rf", "drf", "any"
 _MARGIN = 0.1  # of an exponent of n
 _HIGH = 1.0  # features that move by their own norm
-_SAID = {"isotropic": "isotropic words", "shared-mean": "words with a shared mean", "reviews": "words of reviews"}
+_NAMES = {"isotropic": "isotropic words", "shared-mean": "words with a shared mean", "reviews": "words of reviews"}
 
 BySeed = dict[int, float]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Choices(Settings):
+class WordSettings(Settings):
     """How much is measured.
 
     Arguments:
@@ -68,8 +68,52 @@ class Choices(Settings):
     few_draws: int = 16
 
 
+@dataclass(frozen=True)
+class WordCell(Cell):
+    """A map on words of one kind."""
+
+    map: str
+    words: str
+    dim: int
+    n: int
+    seed: int
+
+
+@dataclass(frozen=True)
+class DeepCell(Cell):
+    """Deep random features."""
+
+    map: str
+    words: str
+    depth: int
+    dim: int
+    n: int
+    seed: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class WordRecord(Struct):
+    """How far the features of one input move; the fields are those of ``features.WordSensitivity``.
+
+    Arguments:
+        upper: an upper bound, of random features of one layer.
+    """
+
+    value: float
+    average: float
+    largest: float
+    constructed: float | None
+    absolute: float
+    position: int
+    upper: IfGiven[float | None] = None
+
+
+WordRecords = Records[WordSettings, WordCell | DeepCell, WordRecord]
+Read = Callable[[WordRecord], float]
+
+
 @register
-class WordSensitivityStudy(Study[Choices]):
+class WordSensitivityStudy(Study[WordSettings, WordCell | DeepCell, WordRecord]):
     """sup over one word's changes of the relative change of features, as n grows."""
 
     name = "2402.02969/word-sensitivity"
@@ -81,12 +125,12 @@ class WordSensitivityStudy(Study[Choices]):
     source = "Eq. 3.4 and the experiments of the released code, sensitivity.py"
     version = 1
     scales = {
-        "smoke": Choices(
+        "smoke": WordSettings(
             seeds=3, words=("isotropic", "shared-mean"), dims=(8,), lengths=(4, 8), review_lengths=(), deep_dim=4,
             deep_lengths=(4, 8), depths=(2,), positions=2, kept=1, starts=2, steps=3, draws=4, few_steps=3, few_draws=4,
         ),
-        "small": Choices(seeds=8),
-        "paper": Choices(
+        "small": WordSettings(seeds=8),
+        "paper": WordSettings(
             seeds=5, dims=(192, 384, 768), lengths=(10, 20, 50, 100, 150, 200, 250), deep_dim=768,
             review_lengths=(10, 20, 50, 100, 150, 200, 250), deep_lengths=(50, 60, 70, 80), depths=(2, 4, 8),
             positions=250, kept=3, starts=12, steps=200,
@@ -106,60 +150,56 @@ class WordSensitivityStudy(Study[Choices]):
         "10 to 320 and 10 to 80.",
     )
 
-    def cells(self, settings: Choices, seeds: Sequence[int]) -> list[Cell]:
+    def cells(self, settings: WordSettings, seeds: Sequence[int]) -> list[WordCell | DeepCell]:
         return [
             *(
-                Cell.of(map=name, words=words, dim=dim, n=n, seed=seed)
+                WordCell(name, words, dim, n, seed)
                 for words in settings.words
                 for dim in _dims(settings, words)
                 for name in ATTENTION
                 for n in (settings.review_lengths if words == "reviews" else settings.lengths)
                 for seed in seeds
             ),
+            *(WordCell(RF, ANY, dim, n, seed) for dim in settings.dims for n in settings.lengths for seed in seeds),
             *(
-                Cell.of(map=RF, words=ANY, dim=dim, n=n, seed=seed)
-                for dim in settings.dims
-                for n in settings.lengths
-                for seed in seeds
-            ),
-            *(
-                Cell.of(map=DRF, words=ANY, depth=depth, dim=settings.deep_dim, n=n, seed=seed)
+                DeepCell(DRF, ANY, depth, settings.deep_dim, n, seed)
                 for depth in settings.depths
                 for n in settings.deep_lengths
                 for seed in seeds
             ),
         ]
 
-    def measure(self, cell: Cell, settings: Choices, context: Context) -> Record:
-        values = cell.values
-        n, dim, seed = (values[key] for key in ("n", "dim", "seed"))
-        kind = "isotropic" if values["words"] == ANY else values["words"]
+    def measure(self, cell: WordCell | DeepCell, settings: WordSettings, context: Context) -> WordRecord:
+        n, dim, seed = cell.n, cell.dim, cell.seed
+        kind = "isotropic" if cell.words == ANY else cell.words
         words, _ = labelled_words(kind, 2, num_tokens=n, dim=dim, seed=seed, folder=context.data)
-        if values["map"] in ATTENTION:
+        if cell.map in ATTENTION:
             found = search(
-                create(values["map"], num_tokens=n, dim=dim, seed=seed),
+                create(cell.map, num_tokens=n, dim=dim, seed=seed),
                 words[seed % 2],  # of reviews one of each class
                 positions=range(0, n, max(1, n // settings.positions)),
                 screen=settings.kept,
-                **{key: getattr(settings, key) for key in ("starts", "steps", "draws")},
+                starts=settings.starts,
+                steps=settings.steps,
+                draws=settings.draws,
                 seed=seed,
             )
-            return _plain(found)
-        few = {key: getattr(settings, f"few_{key}") for key in ("starts", "steps", "draws")}
-        if values["map"] == DRF:
-            deep = DeepRandomFeatures(num_tokens=n, dim=dim, depth=values["depth"], seed=seed, lazy=True)
-            return _plain(sensitivity_at(deep.one_word(words[0], 0), 1.0, n, seed=seed, **few))
+            return _record(found)
+        few = {"starts": settings.few_starts, "steps": settings.few_steps, "draws": settings.few_draws}
+        if isinstance(cell, DeepCell):
+            deep = DeepRandomFeatures(num_tokens=n, dim=dim, depth=cell.depth, seed=seed, lazy=True)
+            return _record(sensitivity_at(deep.one_word(words[0], 0), 1.0, n, seed=seed, **few))
         one_word = DrawnFeatures(words[:1].float(), 0, seed=seed).one_word()  # float32: 350 MB at n = 150, d = 768
         upper = one_word.upper_bound(math.sqrt(dim))
-        return _plain(sensitivity_at(one_word, 1.0, n, seed=seed, **few)) | {"upper": upper}
+        return _record(sensitivity_at(one_word, 1.0, n, seed=seed, **few), upper)
 
-    def figures(self, records: Records[Choices]) -> list[Drawing]:
+    def figures(self, records: WordRecords) -> list[Drawing]:
         settings = records.settings
-        return [_against_length(records, words, _dims(settings, words)[-1]) for words in settings.words] + [
-            _averages(records, settings.words[-1])
+        return [_draw_against_length(records, words, _dims(settings, words)[-1]) for words in settings.words] + [
+            _draw_averages(records, settings.words[-1])
         ]
 
-    def expectations(self, records: Records[Choices]) -> list[Expectation]:
+    def expectations(self, records: WordRecords) -> list[Expectation]:
         settings = records.settings
         found = []
         for dim in settings.dims:
@@ -169,16 +209,16 @@ class WordSensitivityStudy(Study[Choices]):
             fall = over_seeds(_slopes(records, map=DRF, depth=depth))
             found.append(is_below(f"exponent of n of DRF with {depth} layers", fall, -0.5 + _MARGIN))
         for words in settings.words:
-            found += _of_attention(records, words, _dims(settings, words)[-1])
-        return [*found, *map(beyond, _beyond(records))]
+            found += _expect_of_attention(records, words, _dims(settings, words)[-1])
+        return [*found, *map(beyond, _further(records))]
 
 
-def _of_attention(records: Records[Choices], words: str, dim: int) -> list[Expectation]:
+def _expect_of_attention(records: WordRecords, words: str, dim: int) -> list[Expectation]:
     """Softmax high for all n, ReLU falling, at the largest d, where n < d as the theorem asks."""
     part = records.where(words=words, dim=dim)
     last = part.distinct("n")[-1]
     where = f"{words} words, d = {dim}"
-    softmax, relu = (part.where(map=name, n=last).by("seed", "value") for name in ("raf", "raf-relu"))
+    softmax, relu = (part.where(map=name, n=last).by("seed", _value) for name in ("raf", "raf-relu"))
     slopes = {name: _slopes(part, map=name) for name in ("raf", "raf-relu")}
     return [
         is_above(f"word sensitivity of RAF at n = {last}, {where}", over_seeds(softmax), _HIGH),
@@ -188,7 +228,7 @@ def _of_attention(records: Records[Choices], words: str, dim: int) -> list[Expec
     ]
 
 
-def _beyond(records: Records[Choices]) -> list[Expectation]:
+def _further(records: WordRecords) -> list[Expectation]:
     """Averages, closed forms and further maps."""
     settings, found = records.settings, []
     for words in settings.words:
@@ -198,12 +238,12 @@ def _beyond(records: Records[Choices]) -> list[Expectation]:
         where = f"{words} words, d = {dim}, n = {last}"
         ends = {name: part.where(map=name, n=last) for name in ATTENTION}
         wide, _ = wide_change(last)
-        average = over_seeds(ends["raf"].by("seed", "average"))
+        average = over_seeds(ends["raf"].by("seed", _average))
         found += [
             is_below(f"RAF under random changes, over RF's {wide:.3f}, {where}", _scaled(average, 1 / wide), 1.0),
             is_above(
                 f"share of the worst change of RAF that a closed form reaches, {where}",
-                over_seeds([record["constructed"] / record["value"] for _, record in ends["raf"]]),
+                over_seeds(ends["raf"].column(_constructed_share)),
                 0.5,
             ),
             within(
@@ -214,38 +254,59 @@ def _beyond(records: Records[Choices]) -> list[Expectation]:
             ),
             is_less(
                 f"word sensitivity of linear attention - that of RAF, {where}",
-                ends["raf-linear"].by("seed", "value"),
-                ends["raf"].by("seed", "value"),
+                ends["raf-linear"].by("seed", _value),
+                ends["raf"].by("seed", _value),
             ),
         ]
     for n in (settings.lengths[0], settings.lengths[-1]):
         part = records.where(map=RF, dim=settings.dims[-1], n=n)
         wide, _ = wide_change(n)
-        average = _scaled(over_seeds(part.by("seed", "average")), 1 / wide)
+        average = _scaled(over_seeds(part.by("seed", _average)), 1 / wide)
         found.append(within(f"RF under random changes, over the limit of many features, n = {n}", average, 1.0, 0.05))
     return found
 
 
-def _dims(settings: Choices, words: str) -> tuple[int, ...]:
+def _dims(settings: WordSettings, words: str) -> tuple[int, ...]:
     """The dimensions of these words."""
     return settings.dims if words != "reviews" else (max(dim for dim in settings.dims if dim <= REVIEW_DIM),)
 
 
-def _plain(found: WordSensitivity) -> Record:
-    kept = ("value", "average", "largest", "constructed", "absolute", "position")
-    return {key: getattr(found, key) for key in kept}
+def _record(found: WordSensitivity, upper: float | None = None) -> WordRecord:
+    return WordRecord(
+        value=found.value,
+        average=found.average,
+        largest=found.largest,
+        constructed=found.constructed,
+        absolute=found.absolute,
+        position=found.position,
+        upper=upper,
+    )
 
 
-def _logs(part: Records[Choices]) -> BySeed:
-    return {seed: math.log(value) for seed, value in part.by("seed", "value").items()}
+def _value(record: WordRecord) -> float:
+    return record.value
 
 
-def _slopes(records: Records[Choices], **values: Any) -> BySeed:
+def _average(record: WordRecord) -> float:
+    return record.average
+
+
+def _constructed_share(record: WordRecord) -> float:
+    """The share of the largest change that a closed form reaches."""
+    assert record.constructed is not None, "every map of attention suggests a direction"
+    return record.constructed / record.value
+
+
+def _logs(part: WordRecords) -> BySeed:
+    return {seed: math.log(value) for seed, value in part.by("seed", _value).items()}
+
+
+def _slopes(records: WordRecords, **values: Any) -> BySeed:
     """The exponent of n by seed: the slope of log S over log n."""
     part = records.where(**values)
     lengths = np.log(part.distinct("n"))
     return {
-        seed: float(np.polyfit(lengths, np.log(part.where(seed=seed).column("value")), 1)[0])
+        seed: float(np.polyfit(lengths, np.log(part.where(seed=seed).column(_value)), 1)[0])
         for seed in part.distinct("seed")
     }
 
@@ -260,17 +321,17 @@ def _scaled(measured: Measured, factor: float) -> Measured:
     return replace(measured, value=measured.value * factor, ends=ends)
 
 
-def _series(name: str, part: Records[Choices], field: str = "value") -> Series:
+def _series(name: str, part: WordRecords, read: Read = _value) -> Series:
     """Mean over seeds against n, with Student's interval of 95 %."""
     lengths = part.distinct("n")
-    means = [over_seeds(part.where(n=n).by("seed", field)) for n in lengths]
+    means = [over_seeds(part.where(n=n).by("seed", read)) for n in lengths]
     ends = [mean.ends(0.95) for mean in means]
     return Series(
         name, lengths, [mean.value for mean in means], [max(low, 1e-3) for low, _ in ends], [high for _, high in ends]
     )
 
 
-def _against_length(records: Records[Choices], words: str, dim: int) -> Drawing:
+def _draw_against_length(records: WordRecords, words: str, dim: int) -> Drawing:
     part = records.where(words=words, dim=dim)
     series = [_series(name, part.where(map=name)) for name in ATTENTION]
     series.append(_series(RF, records.where(map=RF, dim=dim)))
@@ -278,7 +339,7 @@ def _against_length(records: Records[Choices], words: str, dim: int) -> Drawing:
     return Drawing(
         f"length-{words}",
         curves(series, x_label="words n", y_label=f"word sensitivity (at least), d = {dim}", log_x=True, log_y=True),
-        f"Word sensitivity against the number of words, {_SAID.get(words, words)} of dimension {dim}: attention with "
+        f"Word sensitivity against the number of words, {_NAMES.get(words, words)} of dimension {dim}: attention with "
         "softmax (raf), also with factorised weights (raf-qk), ReLU and none (raf-linear); random features (rf), also "
         f"deep ones (drf, dimension {records.settings.deep_dim}). Mean over seeds with 95 % intervals; both axes "
         "logarithmic.",
@@ -286,13 +347,13 @@ def _against_length(records: Records[Choices], words: str, dim: int) -> Drawing:
     )
 
 
-def _averages(records: Records[Choices], words: str) -> Drawing:
+def _draw_averages(records: WordRecords, words: str) -> Drawing:
     dim = _dims(records.settings, words)[-1]
     part = records.where(words=words, dim=dim)
     series = [
-        Series(f"{name} {said}", line.x, line.y)
+        Series(f"{name} {kind}", line.x, line.y)
         for name, cells in (("raf", part.where(map="raf")), (RF, records.where(map=RF, dim=dim)))
-        for said, line in (("worst", _series(name, cells)), ("random", _series(name, cells, "average")))
+        for kind, line in (("worst", _series(name, cells)), ("random", _series(name, cells, _average)))
     ]
     return Drawing(
         "averages",

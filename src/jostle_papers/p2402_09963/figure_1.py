@@ -1,18 +1,18 @@
 """Figures 1 and 5: the sharpness of networks that compute a function, against the number of bits."""
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from jostle.base.store import Record
 from jostle.studies.catalogue import register
 from jostle.studies.evidence import Measured, difference, over_seeds
 from jostle.studies.records import Records
-from jostle.studies.study import Cell, Context, Drawing, Study
+from jostle.studies.study import Context, Drawing, Study
 from jostle.studies.verdict import Expectation, beyond, is_above, within
 from jostle_papers.p2402_09963 import runs
 from jostle_papers.p2402_09963.hardness import TARGETS
 from jostle_papers.p2402_09963.regression import size, slope, times
+from jostle_papers.p2402_09963.runs import RunCell, RunRecord, RunSettings, keep_converged
 
 SENSITIVE = "parity"
 FACTOR = 5.0  # by which slopes of the other functions must be smaller
@@ -20,7 +20,7 @@ PRINTED = {30: 1.0}  # the sharpness of parity that Figure 1 reaches
 
 
 @dataclass(frozen=True, kw_only=True)
-class Choices(runs.Training):
+class Figure1Settings(RunSettings):
     """What is trained.
 
     Arguments:
@@ -33,8 +33,12 @@ class Choices(runs.Training):
         runs.check_named("targets", self.targets, SENSITIVE)
 
 
+Figure1Records = Records[Figure1Settings, RunCell, RunRecord]
+Read = Callable[[RunRecord], float]
+
+
 @register
-class Figure1(Study[Choices]):
+class Figure1(Study[Figure1Settings, RunCell, RunRecord]):
     """Average direction sharpness, blow-up and parameter norm of networks trained on functions of n bits."""
 
     name = "2402.09963/figure-1"
@@ -46,9 +50,9 @@ class Figure1(Study[Choices]):
     source = "Figures 1 and 5 to 8"
     version = 1
     scales = {
-        "smoke": Choices(seeds=1, targets=("parity", "majority"), **runs.TINY),
-        "small": Choices(lengths=(4, 6, 8, 10, 12), settle=1000),
-        "paper": Choices(seeds=10, lengths=tuple(range(4, 31)), steps=10_000, fit_loss=0.0, strings=1024),
+        "smoke": Figure1Settings(seeds=1, targets=("parity", "majority"), **runs.TINY),
+        "small": Figure1Settings(lengths=(4, 6, 8, 10, 12), settle=1000),
+        "paper": Figure1Settings(seeds=10, lengths=tuple(range(4, 31)), steps=10_000, fit_loss=0.0, strings=1024),
     }
     deviations = (
         runs.STOPPED,
@@ -60,77 +64,86 @@ class Figure1(Study[Choices]):
         "fitted after 1,179 steps and was at a loss of 0.0011 after 800 more, just above what counts.",
     )
 
-    def cells(self, settings: Choices, seeds: Sequence[int]) -> list[Cell]:
+    def cells(self, settings: Figure1Settings, seeds: Sequence[int]) -> list[RunCell]:
         return [
-            Cell.of(target=target, n=n, seed=seed)
+            RunCell(target, n, seed)
             for seed in seeds
             for n in sorted(settings.lengths, reverse=True)  # the longest first, so that no worker waits for it
             for target in settings.targets
         ]
 
-    def measure(self, cell: Cell, settings: Choices, context: Context) -> Record:
-        return runs.run(cell.values["target"], cell.values["n"], cell.values["seed"], settings, context)
+    def measure(self, cell: RunCell, settings: Figure1Settings, context: Context) -> RunRecord:
+        return runs.train_and_observe(cell, settings, context)
 
-    def figures(self, records: Records[Choices]) -> list[Drawing]:
-        drawn = {
-            "sharpness": ("average direction sharpness", "Sharpness, in units where labels are -1 and 1,"),
-            "released_blowup": ("blow-up, as in the released code", "The product of 1 / std over layer norms"),
-            "norm": ("parameter norm", "The norm of all weights but positions"),
-        }
+    def figures(self, records: Figure1Records) -> list[Drawing]:
         return [
-            Drawing(
-                field.replace("_", "-"),
-                runs.over_lengths(
-                    {target: _points(records, target, field) for target in records.settings.targets}, label
-                ),
-                f"{what} against the number of bits, the mean and the range over seeds. {runs.left_out(records)}",
-                f"Curves of {label} over the number of bits, one for each function.",
+            _draw(records, stem, label, text, read)
+            for stem, label, text, read in (
+                ("sharpness", "average direction sharpness", "Sharpness, in units where labels are -1 and 1,",
+                 _sharpness),
+                ("released-blowup", "blow-up, as in the released code", "The product of 1 / std over layer norms",
+                 _released_blowup),
+                ("norm", "parameter norm", "The norm of all weights but positions", lambda record: record.norm),
             )
-            for field, (label, what) in drawn.items()
-        ]
+        ]  # fmt: skip
 
-    def expectations(self, records: Records[Choices]) -> list[Expectation]:
-        steep = _slope(records, SENSITIVE, "sharpness")
+    def expectations(self, records: Figure1Records) -> list[Expectation]:
+        steep = _slope(records, SENSITIVE, _sharpness)
         found = [is_above(f"{SENSITIVE}: slope of sharpness over the number of bits", steep, 0.0)]
         others = [target for target in records.settings.targets if target != SENSITIVE]
         for target in others:
-            flat = size(_slope(records, target, "sharpness"))
+            flat = size(_slope(records, target, _sharpness))
             statement = f"slope of {SENSITIVE} - {FACTOR:g} |slope of {target}|"
             found.append(is_above(statement, difference(steep, times(flat, FACTOR)), 0.0))
-        found += _printed(records)
-        return [*found, *_further(records)]
+        return [*found, *_expect_printed(records), *_further(records)]
 
 
-def _slope(records: Records[Choices], target: str, field: str) -> Measured:
-    return slope(_points(records, target, field))
-
-
-def _printed(records: Records[Choices]) -> list[Expectation]:
+def _expect_printed(records: Figure1Records) -> list[Expectation]:
     """The level of the figure, where training was as long as the paper's."""
     is_theirs = records.settings.fit_loss == 0 and records.settings.dim == 128
     asked = []
     for n, level in PRINTED.items():
-        values = [record["sharpness"] for length, record in runs.converged(records, SENSITIVE) if length == n]
+        values = keep_converged(records.where(target=SENSITIVE, n=n)).column(_sharpness)
         if is_theirs and values:
             asked.append(within(f"{SENSITIVE}: sharpness at {n} bits", over_seeds(values), level, 0.2))
     return asked
 
 
-def _further(records: Records[Choices]) -> list[Expectation]:
-    """Blow-up, the two definitions of sharpness, and what was left out."""
+def _further(records: Figure1Records) -> list[Expectation]:
+    """Blow-up, the two definitions of sharpness, and the runs that do not count."""
     by_seed: dict[int, list[float]] = {}
-    for cell, record in records:
-        if record["has_converged"]:
-            apart = record["released_sharpness"] / record["sharpness"] - 1
-            by_seed.setdefault(cell.values["seed"], []).append(apart)
+    for cell, record in keep_converged(records):
+        by_seed.setdefault(cell.seed, []).append(record.released_sharpness / record.sharpness - 1)
     ratios = over_seeds([statistics.fmean(values) for values in by_seed.values()])
     return [
-        beyond(is_above(f"{SENSITIVE}: slope of the blow-up", _slope(records, SENSITIVE, "released_blowup"), 0.0)),
+        beyond(is_above(f"{SENSITIVE}: slope of the blow-up", _slope(records, SENSITIVE, _released_blowup), 0.0)),
         beyond(within("released sharpness / the paper's - 1, mean over converged runs", ratios, 0.0, 0.1)),
-        *(runs.counted(records, target) for target in records.settings.targets),
+        *(runs.expect_convergence(records, target) for target in records.settings.targets),
     ]
 
 
-def _points(records: Records[Choices], target: str, field: str) -> list[tuple[float, float]]:
-    """Number of bits and a field of the runs that count."""
-    return [(float(n), record[field]) for n, record in runs.converged(records, target)]
+def _draw(records: Figure1Records, stem: str, label: str, text: str, read: Read) -> Drawing:
+    lines = {target: _points(records, target, read) for target in records.settings.targets}
+    return Drawing(
+        stem,
+        runs.over_lengths(lines, label),
+        f"{text} against the number of bits, the mean and the range over seeds. {runs.say_left_out(records)}",
+        f"Curves of {label} over the number of bits, one for each function.",
+    )
+
+
+def _slope(records: Figure1Records, target: str, read: Read) -> Measured:
+    return slope(_points(records, target, read))
+
+
+def _points(records: Figure1Records, target: str, read: Read) -> list[tuple[float, float]]:
+    """The number of bits and a value of each run that counts."""
+    return [(float(cell.n), read(record)) for cell, record in keep_converged(records.where(target=target))]
+
+
+def _sharpness(record: RunRecord) -> float:
+    return record.sharpness
+
+
+def _released_blowup(record: RunRecord) -> float:
+    return record.released_blowup

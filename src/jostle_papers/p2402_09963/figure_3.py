@@ -1,15 +1,16 @@
 """Figures 3, 12 and 13: sharpness, blow-up and norm while PARITY is learnt, aligned on convergence."""
 
+import dataclasses
 import itertools
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 
 from jostle.base.errors import UsageError
-from jostle.base.store import Record
 from jostle.figures import Series, curves, scatter
 from jostle.studies.catalogue import register
 from jostle.studies.evidence import over_seeds, unpaired
 from jostle.studies.records import Records
+from jostle.studies.schema import Struct
 from jostle.studies.settings import Settings
 from jostle.studies.study import Cell, Context, Drawing, Study
 from jostle.studies.verdict import Expectation, beyond, holds_for_all, is_above, is_below
@@ -20,26 +21,20 @@ from jostle_papers.trained import mean_and_range
 
 SENSITIVE = "parity"
 DECAY = 0.1  # that of Figure 3
-DRAWN = {
-    "sharpness": ("average direction sharpness", False),
-    "loss": ("mean squared error", True),
-    "released_blowup": ("blow-up, as in the released code", False),
-    "norm": ("parameter norm", False),
-}  # field: what it is, and whether its axis is logarithmic
 _SHARE = 0.25  # of the runs that must be there for a mean to be drawn
 
-Run = list[HardnessLook]
+Read = Callable[[HardnessLook], float]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Choices(Settings):
+class Figure3Settings(Settings):
     """What is trained, and when it is looked at.
 
     Arguments:
         n: bits.
         decays: weight decays for PARITY; 0.1 is one of them.
         controls: other functions, with weight decay 0.1.
-        dim, batch_size, lr, steps: of training, see ``jostle_papers.p2402_09963.hardness``.
+        dim, batch_size, lr, steps: of training, as in ``HardnessPlan``.
         every, later: steps from one look to the next, before convergence and after it.
         soon, late: steps after convergence at which what comes after fitting is compared.
         directions, strings: on which sharpness is measured.
@@ -69,8 +64,61 @@ class Choices(Settings):
         return [*((SENSITIVE, decay) for decay in self.decays), *((name, DECAY) for name in self.controls)]
 
 
+@dataclass(frozen=True)
+class Figure3Cell(Cell):
+    """A network on a function, with a weight decay."""
+
+    target: str
+    decay: float
+    seed: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figure3Record(Struct):
+    """All looks at a network, a column for each field of ``HardnessLook``.
+
+    Arguments:
+        constant: the loss of the best constant.
+    """
+
+    constant: float
+    step: tuple[int, ...]
+    loss: tuple[float, ...]
+    accuracy: tuple[float, ...]
+    sharpness: tuple[float, ...]
+    blowup: tuple[float, ...]
+    released_blowup: tuple[float, ...]
+    norm: tuple[float, ...]
+
+    def looks(self) -> list[HardnessLook]:
+        """The looks, one by one."""
+        columns = (getattr(self, field.name) for field in dataclasses.fields(HardnessLook))
+        return [HardnessLook(*numbers) for numbers in zip(*columns, strict=True)]
+
+
+Figure3Records = Records[Figure3Settings, Figure3Cell, Figure3Record]
+
+
+@dataclass(frozen=True)
+class DroppedRun:
+    """The looks of a run that counts.
+
+    Arguments:
+        looks: all of them.
+        before, converged: the two between which the loss drops.
+    """
+
+    looks: list[HardnessLook]
+    before: HardnessLook
+    converged: HardnessLook
+
+    def after(self, steps: int) -> HardnessLook | None:
+        """The look so many steps after convergence; None if there is none."""
+        return at(self.looks, steps)
+
+
 @register
-class Figure3(Study[Choices]):
+class Figure3(Study[Figure3Settings, Figure3Cell, Figure3Record]):
     """Loss, sharpness, blow-up and parameter norm of networks along their training on PARITY."""
 
     name = "2402.09963/figure-3"
@@ -82,12 +130,12 @@ class Figure3(Study[Choices]):
     source = "Figures 3, 12 and 13"
     version = 1
     scales = {
-        "smoke": Choices(
+        "smoke": Figure3Settings(
             seeds=1, n=3, decays=(DECAY,), dim=8, batch_size=64, lr=1e-2, steps=160, every=10, later=20, soon=20,
             late=60, directions=4,
         ),
-        "small": Choices(),
-        "paper": Choices(
+        "small": Figure3Settings(),
+        "paper": Figure3Settings(
             seeds=101, n=25, decays=(0.0, DECAY, 0.2, 0.3), steps=20_000, every=100, soon=1000, late=10_000,
             directions=500, strings=1024,
         ),
@@ -108,75 +156,69 @@ class Figure3(Study[Choices]):
         "MAJORITY is not in the paper's figure.",
     )
 
-    def cells(self, settings: Choices, seeds: Sequence[int]) -> list[Cell]:
-        return [Cell.of(target=target, decay=decay, seed=seed) for seed in seeds for target, decay in settings.runs()]
+    def cells(self, settings: Figure3Settings, seeds: Sequence[int]) -> list[Figure3Cell]:
+        return [Figure3Cell(target, decay, seed) for seed in seeds for target, decay in settings.runs()]
 
-    def measure(self, cell: Cell, settings: Choices, context: Context) -> Record:
-        task = hardness.named_task(cell.values["target"], settings.n)
+    def measure(self, cell: Figure3Cell, settings: Figure3Settings, context: Context) -> Figure3Record:
+        task = hardness.named_task(cell.target, settings.n)
         plan = HardnessPlan(
-            batch_size=settings.batch_size, lr=settings.lr, weight_decay=cell.values["decay"], steps=settings.steps,
+            batch_size=settings.batch_size, lr=settings.lr, weight_decay=cell.decay, steps=settings.steps,
             fit_loss=0.0,
         )  # fmt: skip
         looks = follow(
-            task, HardnessDesign(dim=settings.dim), plan, seed=cell.values["seed"], every=settings.every,
+            task, HardnessDesign(dim=settings.dim), plan, seed=cell.seed, every=settings.every,
             later=settings.later, directions=settings.directions, strings=settings.strings, folder=context.folder,
             progress=context.report,
         )  # fmt: skip
-        columns = {field.name: [asdict(look)[field.name] for look in looks] for field in fields(HardnessLook)}
-        return {"constant": task.scale() / 4, **columns}
+        rows = [asdict(look) for look in looks]
+        return Figure3Record(constant=task.scale() / 4, **{name: tuple(row[name] for row in rows) for name in rows[0]})
 
-    def figures(self, records: Records[Choices]) -> list[Drawing]:
-        return [*(_over_steps(records, field) for field in DRAWN), *_exchange(records)]
+    def figures(self, records: Figure3Records) -> list[Drawing]:
+        return [
+            _draw_over_steps(records, "sharpness", "average direction sharpness", lambda look: look.sharpness),
+            _draw_over_steps(records, "loss", "mean squared error", lambda look: look.loss, log_y=True),
+            _draw_over_steps(
+                records, "released-blowup", "blow-up, as in the released code", lambda look: look.released_blowup
+            ),
+            _draw_over_steps(records, "norm", "parameter norm", lambda look: look.norm),
+            *_draw_exchange(records),
+        ]
 
-    def expectations(self, records: Records[Choices]) -> list[Expectation]:
+    def expectations(self, records: Figure3Records) -> list[Expectation]:
         found = []
         for target, decay in records.settings.runs():
-            asked = _course(records, target, decay)
+            asked = _expect_course(records, target, decay)
             found += asked if (target, decay) == (SENSITIVE, DECAY) else [beyond(each) for each in asked]
-        return [*found, *(beyond(each) for each in _compared(records)), *_counted(records)]
+        return [*found, *(beyond(each) for each in _compare(records)), *_expect_convergence(records)]
 
 
-def counting(
-    records: Records[Choices], target: str, decay: float
-) -> list[tuple[Run, tuple[HardnessLook, HardnessLook]]]:
-    """The looks of the runs that count, each with the two between which its loss drops."""
+def counting_runs(records: Figure3Records, target: str, decay: float) -> list[DroppedRun]:
+    """The runs that count: converged, and early enough for a look ``late`` steps after it."""
     found = []
-    for run, constant in _runs(records, target, decay):
-        between = drop(run, constant)
-        if between is not None and at(run, records.settings.late) is not None:
-            found.append((run, between))
+    for _, record in records.where(target=target, decay=decay):
+        looks = record.looks()
+        between = drop(looks, record.constant)
+        if between is not None and at(looks, records.settings.late) is not None:
+            found.append(DroppedRun(looks, *between))
     return found
 
 
-def _runs(records: Records[Choices], target: str, decay: float) -> list[tuple[Run, float]]:
-    names = [field.name for field in fields(HardnessLook)]
-    return [
-        (
-            [HardnessLook(*numbers) for numbers in zip(*(record[name] for name in names), strict=True)],
-            record["constant"],
-        )
-        for _, record in records.where(target=target, decay=decay)
-    ]
-
-
-def _course(records: Records[Choices], target: str, decay: float) -> list[Expectation]:
+def _expect_course(records: Figure3Records, target: str, decay: float) -> list[Expectation]:
     """What happens across the drop and after it, as changes within a run."""
     soon, late = records.settings.soon, records.settings.late
-    held = counting(records, target, decay)
+    held = counting_runs(records, target, decay)
     where = f"{target}, weight decay {decay:g}"
 
     def change(
-        field: str,
-        of: Callable[[Run, tuple[HardnessLook, HardnessLook]], tuple[HardnessLook | None, HardnessLook | None]],
+        read: Read, choose: Callable[[DroppedRun], tuple[HardnessLook | None, HardnessLook | None]]
     ) -> list[float]:
-        pairs = [of(run, between) for run, between in held]
-        return [getattr(last, field) - getattr(first, field) for first, last in pairs if first and last]
+        return [read(last) - read(first) for first, last in map(choose, held) if first and last]
 
-    rise = change("sharpness", lambda _, between: between)
-    decline = change("sharpness", lambda run, _: (at(run, soon), at(run, late)))
-    left = change("sharpness", lambda run, between: (between[0], at(run, late)))
-    norm = change("norm", lambda run, between: (between[1], at(run, late)))
-    blowup = change("released_blowup", lambda run, between: (between[1], at(run, late)))
+    rise = change(_sharpness, lambda run: (run.before, run.converged))
+    decline = change(_sharpness, lambda run: (run.after(soon), run.after(late)))
+    left = change(_sharpness, lambda run: (run.before, run.after(late)))
+    norm = change(lambda look: look.norm, lambda run: (run.converged, run.after(late)))
+    blowup = change(lambda look: look.released_blowup, lambda run: (run.converged, run.after(late)))
     span = f"convergence to {late} steps after it"
     found = [is_above(f"{where}: change of sharpness across the drop of the loss", over_seeds(rise), 0.0)]
     if target == SENSITIVE:
@@ -190,48 +232,58 @@ def _course(records: Records[Choices], target: str, decay: float) -> list[Expect
     return found
 
 
-def _compared(records: Records[Choices]) -> list[Expectation]:
+def _compare(records: Figure3Records) -> list[Expectation]:
     """PARITY beside the controls, and where the rise is among all changes of a run."""
-    late, held = records.settings.late, counting(records, SENSITIVE, DECAY)
-    rises = [end.sharpness - start.sharpness for _, (start, end) in held]
-    lasts = [look.sharpness for run, _ in held if (look := at(run, late))]
+    late, held = records.settings.late, counting_runs(records, SENSITIVE, DECAY)
+    rises, lasts = _rises(held), _levels(held, late)
     asked = []
     for control in records.settings.controls:
-        others = counting(records, control, DECAY)
-        theirs = [end.sharpness - start.sharpness for _, (start, end) in others]
-        levels = [look.sharpness for run, _ in others if (look := at(run, late))]
+        others = counting_runs(records, control, DECAY)
         asked += [
-            is_above(f"change of sharpness across the drop, {SENSITIVE} - {control}", unpaired(rises, theirs), 0.0),
-            is_above(f"sharpness {late} steps after, {SENSITIVE} - {control}", unpaired(lasts, levels), 0.0),
+            is_above(
+                f"change of sharpness across the drop, {SENSITIVE} - {control}", unpaired(rises, _rises(others)), 0.0
+            ),
+            is_above(
+                f"sharpness {late} steps after, {SENSITIVE} - {control}", unpaired(lasts, _levels(others, late)), 0.0
+            ),
         ]
-    kept = [
-        (last.sharpness - start.sharpness) / (end.sharpness - start.sharpness)
-        for run, (start, end) in held
-        if (last := at(run, late)) and end.sharpness > start.sharpness
+    shares = [
+        (last.sharpness - run.before.sharpness) / (run.converged.sharpness - run.before.sharpness)
+        for run in held
+        if (last := run.after(late)) and run.converged.sharpness > run.before.sharpness
     ]
     asked.append(
         is_above(
             f"{SENSITIVE}: share of the rise, where there is one, that is left {late} steps after",
-            over_seeds(kept),
+            over_seeds(shares),
             0.5,
         )
     )
-    elsewhere = sum(not _is_steepest(run, between) for run, between in held)
+    elsewhere = sum(not _is_steepest(run) for run in held)
     statement = f"{SENSITIVE}: sharpness rises fastest between two looks of the drop, in every run"
     return [*asked, holds_for_all(statement, elsewhere, len(held))]
 
 
-def _is_steepest(run: Run, between: tuple[HardnessLook, HardnessLook]) -> bool:
+def _rises(runs: list[DroppedRun]) -> list[float]:
+    return [run.converged.sharpness - run.before.sharpness for run in runs]
+
+
+def _levels(runs: list[DroppedRun], steps: int) -> list[float]:
+    """The sharpness of each run so many steps after convergence."""
+    return [look.sharpness for run in runs if (look := run.after(steps))]
+
+
+def _is_steepest(run: DroppedRun) -> bool:
     """Whether the fastest rise of sharpness from one look to the next is within the drop."""
-    pairs = list(itertools.pairwise(run))
+    pairs = list(itertools.pairwise(run.looks))
     first, last = max(pairs, key=lambda pair: (pair[1].sharpness - pair[0].sharpness) / (pair[1].step - pair[0].step))
-    return between[0].step <= first.step and last.step <= between[1].step
+    return run.before.step <= first.step and last.step <= run.converged.step
 
 
-def _counted(records: Records[Choices]) -> list[Expectation]:
+def _expect_convergence(records: Figure3Records) -> list[Expectation]:
     found = []
     for target, decay in records.settings.runs():
-        every, held = _runs(records, target, decay), counting(records, target, decay)
+        every, held = records.where(target=target, decay=decay), counting_runs(records, target, decay)
         statement = (
             f"{target}, weight decay {decay:g}: every run converged {records.settings.late} steps before its end"
         )
@@ -239,43 +291,42 @@ def _counted(records: Records[Choices]) -> list[Expectation]:
     return found
 
 
-def _left_out(records: Records[Choices]) -> str:
-    held = sum(len(counting(records, *run)) for run in records.settings.runs())
+def _say_left_out(records: Figure3Records) -> str:
+    held = sum(len(counting_runs(records, *run)) for run in records.settings.runs())
     return f"{len(records) - held} of {len(records)} runs did not converge in time and are left out."
 
 
-def _over_steps(records: Records[Choices], field: str) -> Drawing:
-    label, is_log = DRAWN[field]
+def _draw_over_steps(records: Figure3Records, stem: str, label: str, read: Read, *, log_y: bool = False) -> Drawing:
     series = []
     for target, decay in records.settings.runs():
         by_offset: dict[int, list[float]] = {}
-        runs = [run for run, _ in counting(records, target, decay)]
+        runs = counting_runs(records, target, decay)
         for run in runs:
-            start = converged_at(run) or 0
-            for look in run:
-                by_offset.setdefault(look.step - start, []).append(getattr(look, field))
+            start = converged_at(run.looks) or 0
+            for look in run.looks:
+                by_offset.setdefault(look.step - start, []).append(read(look))
         offsets = sorted(offset for offset, values in by_offset.items() if len(values) >= _SHARE * len(runs))
         if offsets:
             name = f"{target}, weight decay {decay:g}"
             series.append(mean_and_range(name, [float(o) for o in offsets], [by_offset[o] for o in offsets]))
     return Drawing(
-        field.replace("_", "-"),
+        stem,
         curves(
             series or [Series("no run converged", [], [])], x_label="steps after convergence", y_label=label,
-            log_y=is_log and bool(series),
+            log_y=log_y and bool(series),
         ),
         f"The {label} against the steps after the first look with a loss below {FITTED:g}, at {records.settings.n} "
-        f"bits; the mean and the range over the runs that are there, at least a quarter. {_left_out(records)}",
+        f"bits; the mean and the range over the runs that are there, at least a quarter. {_say_left_out(records)}",
         f"Curves of {label} over steps, one for each function and weight decay.",
     )  # fmt: skip
 
 
-def _exchange(records: Records[Choices]) -> list[Drawing]:
+def _draw_exchange(records: Figure3Records) -> list[Drawing]:
     """Blow-up against norm after convergence, if any run converged."""
     groups: dict[str, tuple[list[float], list[float]]] = {}
     for decay in records.settings.decays:
-        held = counting(records, SENSITIVE, decay)
-        looks = [look for run, (_, end) in held for look in run if look.step >= end.step]
+        runs = counting_runs(records, SENSITIVE, decay)
+        looks = [look for run in runs for look in run.looks if look.step >= run.converged.step]
         if looks:
             groups[f"weight decay {decay:g}"] = [look.released_blowup for look in looks], [look.norm for look in looks]
     if not groups:
@@ -284,7 +335,11 @@ def _exchange(records: Records[Choices]) -> list[Drawing]:
         Drawing(
             "exchange",
             scatter(groups, x_label="blow-up, as in the released code", y_label="parameter norm", log_x=True),
-            f"Blow-up and parameter norm of {SENSITIVE} at all looks from convergence on. {_left_out(records)}",
+            f"Blow-up and parameter norm of {SENSITIVE} at all looks from convergence on. {_say_left_out(records)}",
             "Points in a plane, coloured by weight decay.",
         )
     ]
+
+
+def _sharpness(look: HardnessLook) -> float:
+    return look.sharpness

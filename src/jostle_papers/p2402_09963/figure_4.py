@@ -2,30 +2,34 @@
 
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from jostle.base.store import Record
+from jostle.base.progress import part_of
 from jostle.boolean import functions, pointwise
 from jostle.figures import curves, scatter
 from jostle.studies.catalogue import register
 from jostle.studies.evidence import bounded, over_seeds, rank_correlation
 from jostle.studies.records import Records
+from jostle.studies.schema import Struct
 from jostle.studies.settings import Settings
 from jostle.studies.study import Cell, Context, Drawing, Study
 from jostle.studies.verdict import Expectation, beyond, holds_for_all, is_above, is_less
-from jostle_papers.p2402_09963 import hardness, runs
-from jostle_papers.p2402_09963.hardness import CONVERGED, HardnessDesign, HardnessPlan
+from jostle_papers.p2402_09963 import hardness
+from jostle_papers.p2402_09963.hardness import CONVERGED, HardnessDesign, Observation
 from jostle_papers.p2402_09963.hardness.observation import answers
+from jostle_papers.p2402_09963.runs import plan_of
 from jostle_papers.trained import mean_and_range
 
 KINDS = {"learned": "learned by a network", "completed": "completed by coins"}
 
+Tables = Mapping[str, list[np.ndarray[Any, Any]]]  # by kind, one for each network
+
 
 @dataclass(frozen=True, kw_only=True)
-class Choices(Settings):
+class Figure4Settings(Settings):
     """What is trained.
 
     Arguments:
@@ -34,7 +38,7 @@ class Choices(Settings):
         sizes: strings that are trained on.
         networks: of each function and size.
         refits: networks trained on all strings of what each of these has learnt.
-        dim, batch_size, lr, steps: of training, see ``jostle_papers.p2402_09963.hardness``.
+        dim, batch_size, lr, steps: of training, as in ``HardnessPlan``.
         fit_loss, settle: when it ends, for the chosen strings and for all.
         refit_batch: strings of a step if all strings are trained on.
         directions: on which sharpness is measured.
@@ -55,8 +59,50 @@ class Choices(Settings):
     directions: int = 100
 
 
+@dataclass(frozen=True)
+class Figure4Cell(Cell):
+    """Networks trained on so many strings of a random function."""
+
+    size: int
+    seed: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figure4Record(Struct):
+    """Sensitivities of a random function and of what networks make of it.
+
+    Arguments:
+        true: the average sensitivity of the function.
+        fits: whether each network has its own strings right.
+        steps: of training.
+        learned, completed: the average sensitivity of what each network learned, and of a completion by coins.
+        refits: by kind, networks trained on all strings of these functions, in their order; their
+            ``total_sensitivity`` is that of the function.
+    """
+
+    true: float
+    fits: tuple[bool, ...]
+    steps: int
+    learned: tuple[float, ...]
+    completed: tuple[float, ...]
+    refits: dict[str, tuple[Observation, ...]]
+
+    def sensitivities(self, kind: str) -> tuple[float, ...]:
+        """``learned`` or ``completed``."""
+        return {"learned": self.learned, "completed": self.completed}[kind]
+
+    def counting_refits(self, kind: str) -> list[Observation]:
+        """The refits that count: converged, of a function that was learnt from strings that all fit."""
+        refits = self.refits[kind]
+        each = len(refits) // len(self.fits)
+        return [refit for place, refit in enumerate(refits) if refit.has_converged and self.fits[place // each]]
+
+
+Figure4Records = Records[Figure4Settings, Figure4Cell, Figure4Record]
+
+
 @register
-class Figure4(Study[Choices]):
+class Figure4(Study[Figure4Settings, Figure4Cell, Figure4Record]):
     """Average sensitivity of learnt functions, and the sharpness of networks that are trained on all of them."""
 
     name = "2402.09963/figure-4"
@@ -69,12 +115,12 @@ class Figure4(Study[Choices]):
     source = "Figures 4 and 15"
     version = 2
     scales = {
-        "smoke": Choices(
+        "smoke": Figure4Settings(
             seeds=1, n=4, sizes=(4, 8), networks=1, dim=8, batch_size=32, refit_batch=32, lr=3e-3, steps=60, settle=5,
             directions=4,
         ),
-        "small": Choices(),
-        "paper": Choices(
+        "small": Figure4Settings(),
+        "paper": Figure4Settings(
             seeds=10, n=10, sizes=(128, 256, 512), networks=10, refits=5, dim=128, batch_size=1024, refit_batch=1024,
             lr=3e-4, steps=10_000, fit_loss=0.0,
         ),
@@ -88,52 +134,52 @@ class Figure4(Study[Choices]):
         "Batches drawn with replacement from few strings are evaluated once for each string, with its share.",
     )
 
-    def cells(self, settings: Choices, seeds: Sequence[int]) -> list[Cell]:
-        return [Cell.of(size=size, seed=seed) for seed in seeds for size in sorted(settings.sizes, reverse=True)]
+    def cells(self, settings: Figure4Settings, seeds: Sequence[int]) -> list[Figure4Cell]:
+        return [Figure4Cell(size, seed) for seed in seeds for size in sorted(settings.sizes, reverse=True)]
 
-    def measure(self, cell: Cell, settings: Choices, context: Context) -> Record:
-        seed, size = cell.values["seed"], cell.values["size"]
+    def measure(self, cell: Figure4Cell, settings: Figure4Settings, context: Context) -> Figure4Record:
+        seed = cell.seed
         table = (functions.random(settings.n, seed=seed).table().astype(np.float64) + 1) / 2
         tasks = [
-            hardness.table_task(table, train_size=size, seed=100 * seed + network)
+            hardness.table_task(table, train_size=cell.size, seed=100 * seed + network)
             for network in range(settings.networks)
         ]
-        plan = HardnessPlan(**_shared(settings), batch_size=settings.batch_size)
         trained = hardness.train(
-            tasks, HardnessDesign(dim=settings.dim), plan, seeds=[100 * seed + place for place in range(len(tasks))],
-            folder=context.folder / "part", progress=runs.within(context.report, 0.0, 0.3),
+            tasks, HardnessDesign(dim=settings.dim), plan_of(settings),
+            seeds=[100 * seed + place for place in range(len(tasks))],
+            folder=context.folder / "part", progress=part_of(context.report, 0.0, 0.3),
         )  # fmt: skip
         learnt = [answers(network, settings.n) for network in trained.networks]
         tables = {
             "learned": [(signs.astype(np.float64) + 1) / 2 for signs in learnt],
             "completed": [hardness.complete_table(task, 100 * seed + place) for place, task in enumerate(tasks)],
         }
-        return {
-            "true": _total(table),
-            "fits": [
+        return Figure4Record(
+            true=_total(table),
+            fits=tuple(
                 bool((found[task.rows] == table[task.rows]).all())
                 for found, task in zip(tables["learned"], tasks, strict=True)
-            ],
-            "steps": trained.steps,
-            **{kind: [_total(each) for each in found] for kind, found in tables.items()},
-            "refits": _refitted(tables, 100 * seed, settings, context),
-        }
+            ),
+            steps=trained.steps,
+            learned=tuple(map(_total, tables["learned"])),
+            completed=tuple(map(_total, tables["completed"])),
+            refits=_refit(tables, 100 * seed, settings, context),
+        )
 
-    def figures(self, records: Records[Choices]) -> list[Drawing]:
+    def figures(self, records: Figure4Records) -> list[Drawing]:
         sizes = [float(size) for size in sorted(records.settings.sizes)]
-        found = {"true": [_by_function(records, int(size), "true") for size in sizes]}
-        found |= {kind: [_by_function(records, int(size), kind) for size in sizes] for kind in KINDS}
-        names = {"true": "the random function itself", **KINDS}
+        found = {"the random function itself": [_true_sensitivities(records, int(size)) for size in sizes]}
+        found |= {name: [_means(records, int(size), kind) for size in sizes] for kind, name in KINDS.items()}
         series = [
-            mean_and_range(names[kind], sizes, [list(values.values()) or [float("nan")] for values in columns])
-            for kind, columns in found.items()
+            mean_and_range(name, sizes, [list(values.values()) or [float("nan")] for values in columns])
+            for name, columns in found.items()
         ]
         drawings = [
             Drawing(
                 "sensitivity",
                 curves(series, x_label="strings trained on", y_label="average sensitivity", log_x=True),
                 f"Average sensitivity of what networks make of a random function of {records.settings.n} bits, the "
-                f"mean and the range over functions. {_left_out(records)}",
+                f"mean and the range over functions. {_say_left_out(records)}",
                 "Curves of average sensitivity over the number of strings.",
             )
         ]
@@ -144,20 +190,20 @@ class Figure4(Study[Choices]):
                     "refits",
                     scatter(groups, x_label="average sensitivity", y_label="average direction sharpness"),
                     "Networks trained on all strings of a function: its sensitivity and their sharpness. "
-                    f"{_left_out(records)}",
+                    f"{_say_left_out(records)}",
                     "Points in a plane, of learnt functions and of random completions.",
                 )
             )
         return drawings
 
-    def expectations(self, records: Records[Choices]) -> list[Expectation]:
+    def expectations(self, records: Figure4Records) -> list[Expectation]:
         sizes = sorted(records.settings.sizes)
         found = []
         for size in sizes:
-            learned = _by_function(records, size, "learned")
-            true = {seed: _by_function(records, size, "true")[seed] for seed in learned}
+            learned = _means(records, size, "learned")
+            true = {seed: _true_sensitivities(records, size)[seed] for seed in learned}
             found.append(is_less(f"{size} strings: sensitivity learned - that of the function", learned, true))
-        fewest, most = (_by_function(records, size, "learned") for size in (sizes[0], sizes[-1]))
+        fewest, most = (_means(records, size, "learned") for size in (sizes[0], sizes[-1]))
         both = [seed for seed in fewest if seed in most]
         statement = f"sensitivity learned from {sizes[0]} strings - from {sizes[-1]}"
         found.append(is_less(statement, {s: fewest[s] for s in both}, {s: most[s] for s in both}))
@@ -172,11 +218,7 @@ class Figure4(Study[Choices]):
         )
         statement = "rank correlation of sensitivity and sharpness over the refits of a function"
         found.append(is_above(statement, bounded(over_seeds(_correlations(records)), -1.0, 1.0), 0.0))
-        return [*found, *_counted(records)]
-
-
-def _shared(settings: Choices) -> dict[str, Any]:
-    return {name: getattr(settings, name) for name in ("lr", "steps", "fit_loss", "settle")}
+        return [*found, *_expect_convergence(records)]
 
 
 def _total(table: np.ndarray[Any, Any]) -> float:
@@ -184,76 +226,72 @@ def _total(table: np.ndarray[Any, Any]) -> float:
     return float(pointwise.influences(np.where(table > 0.5, 1, -1).astype(np.int8)).sum())
 
 
-def _refitted(
-    tables: Mapping[str, list[np.ndarray[Any, Any]]], seed: int, settings: Choices, context: Context
-) -> dict[str, list[Record]]:
+def _refit(
+    tables: Tables, seed: int, settings: Figure4Settings, context: Context
+) -> dict[str, tuple[Observation, ...]]:
     """Networks trained from scratch on all strings of each table, all at once."""
     kinds = [kind for kind, found in tables.items() for _ in found for _ in range(settings.refits)]
     tasks = [hardness.table_task(table) for found in tables.values() for table in found for _ in range(settings.refits)]
-    plan = HardnessPlan(**_shared(settings), batch_size=settings.refit_batch)
     seeds = [1000 + seed + place for place in range(len(tasks))]
     trained = hardness.train(
-        tasks, HardnessDesign(dim=settings.dim), plan, seeds=seeds,
-        folder=context.folder / "refits", progress=runs.within(context.report, 0.3, 0.95),
+        tasks, HardnessDesign(dim=settings.dim), plan_of(settings, batch_size=settings.refit_batch), seeds=seeds,
+        folder=context.folder / "refits", progress=part_of(context.report, 0.3, 0.95),
     )  # fmt: skip
-    refits: dict[str, list[Record]] = {kind: [] for kind in tables}
+    refits: dict[str, list[Observation]] = {kind: [] for kind in tables}
     for kind, task, network, own in zip(kinds, tasks, trained.networks, seeds, strict=True):
         found = hardness.observe(network, task, directions=settings.directions, strings=2**settings.n, seed=own)
         assert task.labels is not None
-        refits[kind].append({**found.to_dict(), "total_sensitivity": _total(task.labels)})
-    return refits
+        refits[kind].append(replace(found, total_sensitivity=_total(task.labels)))
+    return {kind: tuple(found) for kind, found in refits.items()}
 
 
-def _by_function(records: Records[Choices], size: int, kind: str) -> dict[int, float]:
+def _true_sensitivities(records: Figure4Records, size: int) -> dict[int, float]:
+    """The sensitivity of each function."""
+    return records.where(size=size).by("seed", lambda record: record.true)
+
+
+def _means(records: Figure4Records, size: int, kind: str) -> dict[int, float]:
     """The mean sensitivity over the networks that fit, by function; functions without one are left out."""
     found: dict[int, float] = {}
     for cell, record in records.where(size=size):
-        if kind == "true":
-            found[cell.values["seed"]] = record["true"]
-        elif any(record["fits"]):
-            pairs = zip(record[kind], record["fits"], strict=True)
-            found[cell.values["seed"]] = statistics.fmean(value for value, fits in pairs if fits)
+        if any(record.fits):
+            pairs = zip(record.sensitivities(kind), record.fits, strict=True)
+            found[cell.seed] = statistics.fmean(value for value, fits in pairs if fits)
     return found
 
 
-def _counting(record: Record, kind: str) -> list[Record]:
-    """The refits that count: converged, of a function that was learnt from strings that all fit."""
-    refits = record["refits"][kind]
-    each = len(refits) // len(record["fits"])
-    return [refit for place, refit in enumerate(refits) if refit["has_converged"] and record["fits"][place // each]]
+def _points(records: Figure4Records, kind: str) -> tuple[list[float], list[float]]:
+    """The sensitivity and the sharpness of each refit that counts."""
+    counting = [refit for _, record in records for refit in record.counting_refits(kind)]
+    return [refit.total_sensitivity for refit in counting], [refit.sharpness for refit in counting]
 
 
-def _points(records: Records[Choices], kind: str) -> tuple[list[float], list[float]]:
-    counting = [refit for _, record in records for refit in _counting(record, kind)]
-    return [refit["total_sensitivity"] for refit in counting], [refit["sharpness"] for refit in counting]
-
-
-def _correlations(records: Records[Choices]) -> dict[int, float]:
+def _correlations(records: Figure4Records) -> dict[int, float]:
     """Rank correlation of sensitivity and sharpness by function, over refits of both kinds and all sizes."""
     found = {}
-    for seed in sorted({cell.values["seed"] for cell in records.cells}):
+    for seed in sorted({cell.seed for cell in records.cells}):
         (x, y), (more_x, more_y) = (_points(records.where(seed=seed), kind) for kind in KINDS)
         found[seed] = rank_correlation([*x, *more_x], [*y, *more_y]).value
     return found
 
 
-def _sharpness(records: Records[Choices], kind: str) -> dict[int, float]:
+def _sharpness(records: Figure4Records, kind: str) -> dict[int, float]:
     """The mean sharpness of refits by function, over all sizes."""
     found: dict[int, list[float]] = {}
     for cell, record in records:
-        found.setdefault(cell.values["seed"], []).extend(refit["sharpness"] for refit in _counting(record, kind))
+        found.setdefault(cell.seed, []).extend(refit.sharpness for refit in record.counting_refits(kind))
     return {seed: statistics.fmean(values) for seed, values in found.items() if values}
 
 
-def _counts(records: Records[Choices]) -> tuple[int, int, int, int]:
+def _counts(records: Figure4Records) -> tuple[int, int, int, int]:
     """Networks, those that do not fit, refits, and those that do not count."""
-    fits = [each for record in records.column("fits") for each in record]
-    refits = sum(len(record[kind]) for record in records.column("refits") for kind in KINDS)
-    counting = sum(len(_counting(record, kind)) for _, record in records for kind in KINDS)
+    fits = [each for _, record in records for each in record.fits]
+    refits = sum(len(record.refits[kind]) for _, record in records for kind in KINDS)
+    counting = sum(len(record.counting_refits(kind)) for _, record in records for kind in KINDS)
     return len(fits), fits.count(False), refits, refits - counting
 
 
-def _counted(records: Records[Choices]) -> list[Expectation]:
+def _expect_convergence(records: Figure4Records) -> list[Expectation]:
     networks, unfitted, refits, unconverged = _counts(records)
     return [
         beyond(holds_for_all("every network has its own strings right", unfitted, networks)),
@@ -265,6 +303,6 @@ def _counted(records: Records[Choices]) -> list[Expectation]:
     ]
 
 
-def _left_out(records: Records[Choices]) -> str:
+def _say_left_out(records: Figure4Records) -> str:
     networks, unfitted, refits, unconverged = _counts(records)
     return f"Left out: {unfitted} of {networks} networks that do not fit, {unconverged} of {refits} refits."

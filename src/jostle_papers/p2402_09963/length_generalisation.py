@@ -4,7 +4,7 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from jostle.base.store import Record
+from jostle.base.progress import part_of
 from jostle.figures import Series, curves
 from jostle.studies.catalogue import register
 from jostle.studies.evidence import Measured, bounded, over_seeds, unpaired
@@ -12,27 +12,27 @@ from jostle.studies.records import Records
 from jostle.studies.settings import Settings
 from jostle.studies.study import Cell, Context, Drawing, Study
 from jostle.studies.verdict import Expectation, beyond, holds_for_all, is_above, is_below, within
-from jostle_papers.p2402_09963 import runs
 from jostle_papers.p2402_09963.hardness import HardnessDesign, HardnessPlan
 from jostle_papers.p2402_09963.hardness.lengths import Network, Span, accuracy, train_encoder, train_writer
+from jostle_papers.p2402_09963.runs import TRAINED, FitRecord
 
 SCRATCHPAD, SENSITIVE = "scratchpad", "parity"
 LEARNT = 0.99
-"""A larger accuracy, on average over the lengths that were trained on, is what a run needs to count."""
+"""A run counts if its accuracy, on average over the lengths of training, is larger."""
 
 _CHANCE = 0.5
 HALFWAY = -0.25  # from right answers to those of a coin
 
 
 @dataclass(frozen=True, kw_only=True)
-class Choices(Settings):
+class LengthSettings(Settings):
     """What is trained.
 
     Arguments:
         controls: functions beside PARITY that are learnt without a scratchpad.
         shortest, longest: lengths of training; longer ones are tried up to twice the longest.
-        dim, batch_size, lr, steps, settle: of networks without a scratchpad, see ``hardness``.
-        groups: of their strings in a step, each at an offset of its own.
+        dim, batch_size, lr, steps, settle: of networks without a scratchpad, as in ``HardnessPlan``.
+        groups: into which their strings of a step are divided, each at an offset of its own.
         pad_dim, pad_batch_size, pad_lr, pad_steps, pad_settle: of networks with one.
         fit_loss, weight_decay: of both.
         tests, places: strings of each length, and offsets in the table of positions.
@@ -68,8 +68,37 @@ class Choices(Settings):
         return [SCRATCHPAD, SENSITIVE, *self.controls]
 
 
+@dataclass(frozen=True)
+class LengthCell(Cell):
+    """A network with a scratchpad, or one without that learns a function."""
+
+    kind: str
+    seed: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class LengthRecord(FitRecord):
+    """The accuracy at each of some lengths."""
+
+    lengths: tuple[int, ...]
+    accuracy: tuple[float, ...]
+
+    def trained_accuracy(self, longest: int) -> float:
+        """The mean over the lengths of training."""
+        pairs = zip(self.lengths, self.accuracy, strict=True)
+        return statistics.fmean(value for length, value in pairs if length <= longest)
+
+    def longer_accuracy(self, longest: int) -> float:
+        """The mean over the longer ones."""
+        pairs = zip(self.lengths, self.accuracy, strict=True)
+        return statistics.fmean(value for length, value in pairs if length > longest)
+
+
+LengthRecords = Records[LengthSettings, LengthCell, LengthRecord]
+
+
 @register
-class LengthGeneralisation(Study[Choices]):
+class LengthGeneralisation(Study[LengthSettings, LengthCell, LengthRecord]):
     """Accuracy on strings up to twice as long as those of training."""
 
     name = "2402.09963/length-generalisation"
@@ -81,12 +110,12 @@ class LengthGeneralisation(Study[Choices]):
     source = "Discussion of length generalisation and Theorem 7"
     version = 2
     scales = {
-        "smoke": Choices(
+        "smoke": LengthSettings(
             seeds=1, controls=("first",), shortest=2, longest=3, dim=8, batch_size=32, lr=5e-3, steps=60, settle=20,
             pad_dim=8, pad_batch_size=32, pad_lr=5e-3, pad_steps=60, pad_settle=20, tests=16, places=2,
         ),
-        "small": Choices(),
-        "paper": Choices(
+        "small": LengthSettings(),
+        "paper": LengthSettings(
             seeds=10, longest=20, dim=128, batch_size=1024, lr=3e-4, steps=10_000, fit_loss=0.0, pad_lr=3e-4,
             pad_steps=10_000, tests=4096,
         ),
@@ -105,21 +134,22 @@ class LengthGeneralisation(Study[Choices]):
         "and 32 with one.",
     )
 
-    def cells(self, settings: Choices, seeds: Sequence[int]) -> list[Cell]:
-        return [Cell.of(kind=kind, seed=seed) for seed in seeds for kind in settings.kinds()]
+    def cells(self, settings: LengthSettings, seeds: Sequence[int]) -> list[LengthCell]:
+        return [LengthCell(kind, seed) for seed in seeds for kind in settings.kinds()]
 
-    def measure(self, cell: Cell, settings: Choices, context: Context) -> Record:
-        kind, span = cell.values["kind"], settings.span
-        network, fitted, steps = _trained(kind, cell.values["seed"], settings, context)
-        target, lengths = SENSITIVE if kind == SCRATCHPAD else kind, range(span.shortest, span.table + 1)
-        accuracies = [
-            accuracy(network, target, length, tests=settings.tests, places=settings.places, seed=cell.values["seed"])
+    def measure(self, cell: LengthCell, settings: LengthSettings, context: Context) -> LengthRecord:
+        span = settings.span
+        network, fitted, steps = _train(cell, settings, context)
+        target = SENSITIVE if cell.kind == SCRATCHPAD else cell.kind
+        lengths = tuple(range(span.shortest, span.table + 1))
+        accuracies = tuple(
+            accuracy(network, target, length, tests=settings.tests, places=settings.places, seed=cell.seed)
             for length in lengths
-        ]
-        return {"fitted": fitted, "steps": steps, "lengths": list(lengths), "accuracy": accuracies}
+        )
+        return LengthRecord(fitted=fitted, steps=steps, lengths=lengths, accuracy=accuracies)
 
-    def figures(self, records: Records[Choices]) -> list[Drawing]:
-        series = [drawn for kind in records.settings.kinds() if (drawn := _by_length(records, kind))]
+    def figures(self, records: LengthRecords) -> list[Drawing]:
+        series = [line for kind in records.settings.kinds() if (line := _by_length(records, kind))]
         longest = records.settings.longest
         missing = len(records) - sum(len(counting(records, kind)) for kind in records.settings.kinds())
         return [
@@ -133,12 +163,12 @@ class LengthGeneralisation(Study[Choices]):
             )
         ]
 
-    def expectations(self, records: Records[Choices]) -> list[Expectation]:
+    def expectations(self, records: LengthRecords) -> list[Expectation]:
         settings = records.settings
         longer = f"{settings.longest + 1} to {2 * settings.longest} bits"
         plain, pad = (_longer(records, kind) for kind in (SENSITIVE, SCRATCHPAD))
-        lost = [_mean(record, settings, trained=True) for record in counting(records, SENSITIVE)]
-        fall = [after - before for after, before in zip(plain, lost, strict=True)]
+        learnt = [record.trained_accuracy(settings.longest) for record in counting(records, SENSITIVE)]
+        fall = [after - before for after, before in zip(plain, learnt, strict=True)]
         return [
             is_below(f"{SENSITIVE}: accuracy on {longer} - on those of training", over_seeds(fall), HALFWAY),
             is_above(f"accuracy on {longer}, {SCRATCHPAD} - none", unpaired(pad, plain), 0.0),
@@ -146,27 +176,22 @@ class LengthGeneralisation(Study[Choices]):
         ]
 
 
-def counting(records: Records[Choices], kind: str) -> list[Record]:
+def counting(records: LengthRecords, kind: str) -> list[LengthRecord]:
     """The records of a kind whose networks have learnt the lengths of training."""
-    return [record for _, record in records.where(kind=kind) if _mean(record, records.settings, trained=True) > LEARNT]
+    longest = records.settings.longest
+    return [record for _, record in records.where(kind=kind) if record.trained_accuracy(longest) > LEARNT]
 
 
-def _mean(record: Record, settings: Choices, *, trained: bool) -> float:
-    """The mean accuracy over the lengths of training, or over the longer ones."""
-    pairs = zip(record["lengths"], record["accuracy"], strict=True)
-    return statistics.fmean(value for length, value in pairs if (length <= settings.longest) == trained)
+def _longer(records: LengthRecords, kind: str) -> list[float]:
+    return [record.longer_accuracy(records.settings.longest) for record in counting(records, kind)]
 
 
-def _longer(records: Records[Choices], kind: str) -> list[float]:
-    return [_mean(record, records.settings, trained=False) for record in counting(records, kind)]
+def _at(records: LengthRecords, kind: str, length: int) -> list[float]:
+    return [record.accuracy[record.lengths.index(length)] for record in counting(records, kind)]
 
 
-def _at(records: Records[Choices], kind: str, length: int) -> list[float]:
-    return [record["accuracy"][record["lengths"].index(length)] for record in counting(records, kind)]
-
-
-def _further(records: Records[Choices], longer: str) -> list[Expectation]:
-    """Chance, the ends of the range, the controls, and what was left out."""
+def _further(records: LengthRecords, longer: str) -> list[Expectation]:
+    """Chance, the ends of the range, the controls, and the runs that do not count."""
     longest = records.settings.longest
     plain, pad = (_longer(records, kind) for kind in (SENSITIVE, SCRATCHPAD))
 
@@ -191,36 +216,43 @@ def _further(records: Records[Choices], longer: str) -> list[Expectation]:
     return found
 
 
-def _trained(kind: str, seed: int, settings: Choices, context: Context) -> tuple[Network, int | None, int]:
-    progress = runs.within(context.report, 0.0, runs.TRAINED)
-    if kind == SCRATCHPAD:
+def _train(cell: LengthCell, settings: LengthSettings, context: Context) -> tuple[Network, int | None, int]:
+    progress = part_of(context.report, 0.0, TRAINED)
+    if cell.kind == SCRATCHPAD:
         plan = _plan(settings, settings.pad_batch_size, settings.pad_lr, settings.pad_steps, settings.pad_settle)
         return train_writer(
-            settings.span, plan, dim=settings.pad_dim, seed=seed, folder=context.folder, progress=progress
+            settings.span, plan, dim=settings.pad_dim, seed=cell.seed, folder=context.folder, progress=progress
         )
     plan = _plan(settings, settings.batch_size, settings.lr, settings.steps, settings.settle)
     design = HardnessDesign(dim=settings.dim)
     return train_encoder(
-        kind, settings.span, design, plan, groups=settings.groups, seed=seed, folder=context.folder, progress=progress
+        cell.kind,
+        settings.span,
+        design,
+        plan,
+        groups=settings.groups,
+        seed=cell.seed,
+        folder=context.folder,
+        progress=progress,
     )
 
 
-def _plan(settings: Choices, batch_size: int, lr: float, steps: int, settle: int) -> HardnessPlan:
+def _plan(settings: LengthSettings, batch_size: int, lr: float, steps: int, settle: int) -> HardnessPlan:
     return HardnessPlan(
         batch_size=batch_size, lr=lr, weight_decay=settings.weight_decay, steps=steps, fit_loss=settings.fit_loss,
         settle=settle,
     )  # fmt: skip
 
 
-def _by_length(records: Records[Choices], kind: str) -> Series | None:
+def _by_length(records: LengthRecords, kind: str) -> Series | None:
     held = counting(records, kind)
     if not held:
         return None
     means, lows, highs = [], [], []
-    for values in zip(*(record["accuracy"] for record in held), strict=True):
+    for values in zip(*(record.accuracy for record in held), strict=True):
         found = over_seeds(values)
         low, high = (min(values), max(values)) if found.doubt else found.ends(0.95)
         means.append(found.value)
         lows.append(max(low, 0.0))
         highs.append(min(high, 1.0))
-    return Series(kind, [float(length) for length in held[0]["lengths"]], means, lows, highs)
+    return Series(kind, [float(length) for length in held[0].lengths], means, lows, highs)

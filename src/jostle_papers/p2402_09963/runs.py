@@ -1,26 +1,27 @@
 """What the studies of paper 2 share: networks trained on one function of n bits, measured, and filtered by one rule."""
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
-
-from matplotlib.figure import Figure
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from jostle.base.errors import UsageError
-from jostle.base.progress import State
-from jostle.base.store import Record
+from jostle.base.progress import part_of
 from jostle.figures import Series, curves
 from jostle.studies.records import Records
+from jostle.studies.schema import Struct
 from jostle.studies.settings import Settings
-from jostle.studies.study import Context
+from jostle.studies.study import Cell, Context
 from jostle.studies.verdict import Expectation, beyond, holds_for_all
 from jostle_papers.p2402_09963 import hardness
-from jostle_papers.p2402_09963.hardness import CONVERGED, HardnessDesign, HardnessPlan
+from jostle_papers.p2402_09963.hardness import CONVERGED, HardnessDesign, HardnessPlan, Observation
 from jostle_papers.p2402_09963.hardness.tasks import derive_seed
 from jostle_papers.trained import mean_and_range
 
-TRAINED = 0.85  # share of a cell's time
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+TRAINED = 0.85  # share of a cell's time that training takes
 
 STOPPED = (
     "A network that fits (smoothed loss below fit_loss times 4 Var(label)) is trained for another `settle` steps, in "
@@ -39,13 +40,13 @@ FRESH = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Training(Settings):
-    """How networks are trained and measured; the rest is the study's.
+class RunSettings(Settings):
+    """How networks are trained and measured; a study adds what it trains.
 
     Arguments:
         lengths: numbers of bits n.
         dim: of the network's tokens.
-        batch_size, lr, weight_decay, steps, fit_loss, settle, curriculum: see ``hardness.Plan``.
+        batch_size, lr, weight_decay, steps, fit_loss, settle, curriculum: as in ``HardnessPlan``.
         directions, strings: on which sharpness is measured.
     """
 
@@ -62,13 +63,43 @@ class Training(Settings):
     strings: int = 256
 
     def plan(self, **changed: Any) -> HardnessPlan:
-        """The training, with some of it changed."""
-        fields = {field.name for field in dataclasses.fields(HardnessPlan)}
-        return HardnessPlan(**{name: value for name, value in vars(self).items() if name in fields} | changed)
+        """The training, with some of its fields changed."""
+        return plan_of(self, **changed)
 
 
-AnyTraining = TypeVar("AnyTraining", bound=Training)
-AnySettings = TypeVar("AnySettings", bound=Settings)
+@dataclass(frozen=True)
+class RunCell(Cell):
+    """A network on a function of n bits."""
+
+    target: str
+    n: int
+    seed: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class FitRecord(Struct):
+    """The step after which a network had fitted, if it had, and all steps."""
+
+    fitted: int | None
+    steps: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunRecord(Observation, FitRecord):
+    """How a network was trained, then what was measured of it."""
+
+
+class Converging(Protocol):
+    """A record that says whether its run counts."""
+
+    @property
+    def has_converged(self) -> bool:
+        """Whether it does."""
+
+
+SomeSettings = TypeVar("SomeSettings", bound=Settings)
+SomeCell = TypeVar("SomeCell", bound=Cell)
+SomeRecord = TypeVar("SomeRecord", bound=Converging)
 
 TINY: dict[str, Any] = {
     "lengths": (3, 4), "dim": 8, "batch_size": 64, "lr": 3e-3, "steps": 120, "settle": 20, "directions": 4,
@@ -76,29 +107,37 @@ TINY: dict[str, Any] = {
 }  # fmt: skip
 
 
-def run(target: str, n: int, seed: int, settings: Training, context: Context, **changed: Any) -> Record:
+def plan_of(settings: Settings, **changed: Any) -> HardnessPlan:
+    """The plan whose fields are those of ``settings`` with the same names, with some of them changed."""
+    fields = {field.name for field in dataclasses.fields(HardnessPlan)}
+    return HardnessPlan(**{name: value for name, value in vars(settings).items() if name in fields} | changed)
+
+
+def train_and_observe(cell: RunCell, settings: RunSettings, context: Context, **changed: Any) -> RunRecord:
     """Train one network on a function by name and measure it.
 
     First weights, strings and directions are those of no other function, length or seed: runs are independent, as
-    lines through them take them to be.
+    regressions over runs assume.
+
+    Arguments:
+        cell: which function, length and seed.
+        settings: of the study.
+        context: of the cell.
+        changed: fields of the plan that differ from the settings.
     """
-    task, own = hardness.named_task(target, n), derive_seed(f"a run on {target}", n, seed)
+    task, own = hardness.named_task(cell.target, cell.n), derive_seed(f"a run on {cell.target}", cell.n, cell.seed)
     trained = hardness.train(
         task,
         HardnessDesign(dim=settings.dim),
         settings.plan(**changed),
         seeds=[own],
         folder=context.folder,
-        progress=within(context.report, 0.0, TRAINED),
+        progress=part_of(context.report, 0.0, TRAINED),
     )
     found = hardness.observe(
-        trained.networks[0],
-        task,
-        directions=settings.directions,
-        strings=settings.strings,
-        seed=own,
+        trained.networks[0], task, directions=settings.directions, strings=settings.strings, seed=own
     )
-    return {"fitted": trained.fitted[0], "steps": trained.steps, **found.to_dict()}
+    return RunRecord(fitted=trained.fitted[0], steps=trained.steps, **vars(found))
 
 
 def check_named(setting: str, given: Sequence[str], *needed: str) -> None:
@@ -108,29 +147,29 @@ def check_named(setting: str, given: Sequence[str], *needed: str) -> None:
         raise UsageError(f"{setting}={','.join(given)} must have {' and '.join(missing)}, which the verdict is about")
 
 
-def converged(records: Records[AnyTraining], target: str) -> list[tuple[int, Record]]:
-    """Length and record of the runs on a function that count."""
-    return [(cell.values["n"], record) for cell, record in records.where(target=target) if record["has_converged"]]
+def keep_converged(records: Records[SomeSettings, SomeCell, SomeRecord]) -> Records[SomeSettings, SomeCell, SomeRecord]:
+    """The runs that count."""
+    return records.keep(lambda _, record: record.has_converged)
 
 
-def counted(records: Records[AnyTraining], target: str) -> Expectation:
-    """How many of the runs on a function do not count."""
+def expect_convergence(records: Records[RunSettings, RunCell, RunRecord], target: str) -> Expectation:
+    """That every run on a function counts."""
     every = records.where(target=target)
-    missing = len(every) - len(converged(records, target))
+    missing = len(every) - len(keep_converged(every))
     return beyond(holds_for_all(f"{target}: every run converged, loss below {CONVERGED:g}", missing, len(every)))
 
 
-def left_out(records: Records[AnySettings]) -> str:
+def say_left_out(records: Records[SomeSettings, SomeCell, SomeRecord]) -> str:
     """How many runs are not drawn, for a caption."""
-    missing = [cell.key for cell, record in records if not record["has_converged"]]
-    said = f"{len(missing)} of {len(records)} runs did not converge and are left out"
-    return f"{said}: {', '.join(missing)}." if missing else f"All {len(records)} runs converged."
+    missing = [cell.key for cell, record in records if not record.has_converged]
+    text = f"{len(missing)} of {len(records)} runs did not converge and are left out"
+    return f"{text}: {', '.join(missing)}." if missing else f"All {len(records)} runs converged."
 
 
 def over_lengths(
     lines: Mapping[str, Sequence[tuple[float, float]]], label: str, *, log_x: bool = False, log_y: bool = False
-) -> Figure:
-    """Curves over the number of bits with the mean and the range of the runs of each length.
+) -> "Figure":
+    """Curves over the number of bits: the mean and the range of the runs of each length.
 
     Arguments:
         lines: number of bits and value of each run that counts, by the name of its line; empty ones are left out.
@@ -147,8 +186,3 @@ def over_lengths(
     if not series:
         return curves([Series("no run converged", [], [])], x_label="number of bits n", y_label=label)
     return curves(series, x_label="number of bits n", y_label=label, log_x=log_x, log_y=log_y)
-
-
-def within(report: Callable[[State], None], start: float, end: float) -> Callable[[State], None]:
-    """``report`` for a part of the work that goes from one share to another."""
-    return lambda state: report(dataclasses.replace(state, share=start + (end - start) * state.share))

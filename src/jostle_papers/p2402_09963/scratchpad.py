@@ -1,9 +1,10 @@
 """Figure 11: sharpness, blow-up and norm of networks that compute PARITY with a scratchpad, and without one."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
-from jostle.base.store import Record
+from jostle.base.progress import part_of
 from jostle.studies.catalogue import register
 from jostle.studies.evidence import Measured, difference
 from jostle.studies.records import Records
@@ -12,42 +13,31 @@ from jostle.studies.study import Cell, Context, Drawing, Study
 from jostle.studies.verdict import Expectation, beyond, holds_for_all, is_above
 from jostle_papers.p2402_09963 import hardness, runs
 from jostle_papers.p2402_09963.hardness import HardnessDesign, HardnessPlan
-from jostle_papers.p2402_09963.hardness.scratchpad import ACCURATE, observe_scratchpad, train_scratchpad
+from jostle_papers.p2402_09963.hardness.scratchpad import (
+    ACCURATE,
+    WrittenObservation,
+    observe_scratchpad,
+    train_scratchpad,
+)
 from jostle_papers.p2402_09963.hardness.tasks import derive_seed
 from jostle_papers.p2402_09963.regression import slope, times
+from jostle_papers.p2402_09963.runs import FitRecord, RunRecord, keep_converged
 
 WITH, WITHOUT = "scratchpad", "no-scratchpad"
 FACTOR = 5.0  # by which the slope with a scratchpad must be smaller
-DRAWN = {
-    "sharpness": (
-        "average direction sharpness",
-        [
-            (WITH, WITH, "sharpness"),
-            (f"{WITH}, last place", WITH, "last_sharpness"),
-            (WITHOUT, WITHOUT, "sharpness"),
-        ],
-    ),
-    "blowup": (
-        "blow-up, as in the released code",
-        [
-            (f"{WITH}, encoder", WITH, "released_encoder_blowup"),
-            (f"{WITH}, decoder", WITH, "released_decoder_blowup"),
-            (WITHOUT, WITHOUT, "released_blowup"),
-        ],
-    ),
-    "norm": ("parameter norm", [(WITH, WITH, "norm"), (WITHOUT, WITHOUT, "norm")]),
-}  # name of the figure: what it shows, and its lines as name, kind and field
+
+Points = list[tuple[float, float]]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Choices(Settings):
+class ScratchpadSettings(Settings):
     """What is trained.
 
     Arguments:
         lengths: numbers of bits of networks with a scratchpad.
         plain_lengths: of those without.
         dim: of the tokens of both.
-        batch_size, lr, steps, settle: of training with a scratchpad, see ``jostle_papers.p2402_09963.hardness.Plan``.
+        batch_size, lr, steps, settle: of training with a scratchpad, as in ``HardnessPlan``.
         plain_batch_size, plain_lr, plain_steps, plain_settle: without.
         fit_loss, weight_decay: of both.
         directions, strings: on which sharpness is measured.
@@ -73,8 +63,26 @@ class Choices(Settings):
     tests: int = 512
 
 
+@dataclass(frozen=True)
+class ScratchpadCell(Cell):
+    """A network of one kind, with a scratchpad or without, on PARITY of n bits."""
+
+    kind: str
+    n: int
+    seed: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScratchpadRecord(WrittenObservation, FitRecord):
+    """How a network with a scratchpad was trained, then what was measured of it."""
+
+
+ScratchpadRecords = Records[ScratchpadSettings, ScratchpadCell, ScratchpadRecord | RunRecord]
+OneRecord = TypeVar("OneRecord", ScratchpadRecord, RunRecord)
+
+
 @register
-class Scratchpad(Study[Choices]):
+class Scratchpad(Study[ScratchpadSettings, ScratchpadCell, ScratchpadRecord | RunRecord]):
     """Average direction sharpness, blow-up and norm over lengths, with the steps written down and without."""
 
     name = "2402.09963/scratchpad"
@@ -86,12 +94,12 @@ class Scratchpad(Study[Choices]):
     source = "Figure 11 and Theorem 7"
     version = 1
     scales = {
-        "smoke": Choices(
+        "smoke": ScratchpadSettings(
             seeds=1, lengths=(3, 4), plain_lengths=(3, 4), dim=8, batch_size=32, lr=5e-3, steps=60, settle=20,
             plain_batch_size=32, plain_lr=5e-3, plain_steps=60, plain_settle=20, directions=4, strings=16, tests=16,
         ),
-        "small": Choices(),
-        "paper": Choices(
+        "small": ScratchpadSettings(),
+        "paper": ScratchpadSettings(
             seeds=10, lengths=tuple(round(4 + (1024 - 4) * place / 29) for place in range(30)), lr=3e-4, steps=10_000,
             fit_loss=0.0, plain_lengths=tuple(range(4, 31)), plain_lr=3e-4, plain_steps=10_000,
         ),
@@ -115,56 +123,67 @@ class Scratchpad(Study[Choices]):
         "final norms are left out. By the paper's definition it is recorded too.",
     )
 
-    def cells(self, settings: Choices, seeds: Sequence[int]) -> list[Cell]:
+    def cells(self, settings: ScratchpadSettings, seeds: Sequence[int]) -> list[ScratchpadCell]:
         kinds = [(WITH, n) for n in settings.lengths] + [(WITHOUT, n) for n in settings.plain_lengths]
         longest = sorted(kinds, key=lambda kind: kind[1], reverse=True)  # first, so that no worker waits for it
-        return [Cell.of(kind=kind, n=n, seed=seed) for seed in seeds for kind, n in longest]
+        return [ScratchpadCell(kind, n, seed) for seed in seeds for kind, n in longest]
 
-    def measure(self, cell: Cell, settings: Choices, context: Context) -> Record:
-        measure = _with if cell.values["kind"] == WITH else _without
-        return measure(cell.values["n"], cell.values["seed"], settings, context)
+    def measure(
+        self, cell: ScratchpadCell, settings: ScratchpadSettings, context: Context
+    ) -> ScratchpadRecord | RunRecord:
+        measure = _measure_with if cell.kind == WITH else _measure_without
+        return measure(cell, settings, context)
 
-    def figures(self, records: Records[Choices]) -> list[Drawing]:
+    def figures(self, records: ScratchpadRecords) -> list[Drawing]:
         return [
-            Drawing(
-                stem,
-                runs.over_lengths(
-                    {name: _points(records, kind, field) for name, kind, field in lines}, label, log_x=True
-                ),
-                f"{label.capitalize()} against the number of bits of networks that compute PARITY with dim "
-                f"{records.settings.dim}, the mean and the range over seeds. {runs.left_out(records)}",
-                f"Curves of {label} over the number of bits, with a scratchpad and without.",
-            )
-            for stem, (label, lines) in DRAWN.items()
+            _draw(
+                records,
+                "sharpness",
+                "average direction sharpness",
+                {
+                    WITH: _with(records, _sharpness),
+                    f"{WITH}, last place": _with(records, lambda one: one.last_sharpness),
+                    WITHOUT: _without(records, _sharpness),
+                },
+            ),
+            _draw(
+                records,
+                "blowup",
+                "blow-up, as in the released code",
+                {
+                    f"{WITH}, encoder": _with(records, lambda one: one.released_encoder_blowup),
+                    f"{WITH}, decoder": _with(records, lambda one: one.released_decoder_blowup),
+                    WITHOUT: _without(records, lambda one: one.released_blowup),
+                },
+            ),
+            _draw(records, "norm", "parameter norm", {WITH: _with(records, _norm), WITHOUT: _without(records, _norm)}),
         ]
 
-    def expectations(self, records: Records[Choices]) -> list[Expectation]:
-        flat, steep = _slope(records, WITH, "sharpness"), _slope(records, WITHOUT, "sharpness")
+    def expectations(self, records: ScratchpadRecords) -> list[Expectation]:
+        flat, steep = slope(_with(records, _sharpness)), slope(_without(records, _sharpness))
         statement = "slope of sharpness over the number of bits, without a scratchpad - "
         return [
             is_above(f"{statement}with one", difference(steep, flat), 0.0),
             is_above(f"{statement}{FACTOR:g} times that with one", difference(steep, times(flat, FACTOR)), 0.0),
-            *_blowups(records),
+            *_compare_blowups(records),
             *(beyond(each) for each in _further(records, steep)),
         ]
 
 
-def converged(records: Records[Choices], kind: str) -> list[tuple[int, Record]]:
-    """Length and record of the runs of a kind that count."""
-    return [(cell.values["n"], record) for cell, record in records.where(kind=kind) if record["has_converged"]]
-
-
-def _blowups(records: Records[Choices]) -> list[Expectation]:
+def _compare_blowups(records: ScratchpadRecords) -> list[Expectation]:
     """The slope of blow-up over lengths without a scratchpad, against that of each side with one."""
-    plain = _slope(records, WITHOUT, "released_blowup")
-    own = {side: _slope(records, WITH, f"released_{side}_blowup") for side in ("encoder", "decoder")}
+    plain = slope(_without(records, lambda one: one.released_blowup))
+    own = {
+        "encoder": slope(_with(records, lambda one: one.released_encoder_blowup)),
+        "decoder": slope(_with(records, lambda one: one.released_decoder_blowup)),
+    }
     statement = "slope of blow-up over the number of bits, without a scratchpad - of the"
     return [is_above(f"{statement} {side} with one", difference(plain, found), 0.0) for side, found in own.items()]
 
 
-def _further(records: Records[Choices], steep: Measured) -> list[Expectation]:
-    """The last place, and what was left out."""
-    last = _slope(records, WITH, "last_sharpness")
+def _further(records: ScratchpadRecords, steep: Measured) -> list[Expectation]:
+    """The last place, and the runs that do not count."""
+    last = slope(_with(records, lambda one: one.last_sharpness))
     asked = [
         is_above("slope of sharpness without a scratchpad", steep, 0.0),
         is_above("slope of sharpness, without a scratchpad - at the last place of one", difference(steep, last), 0.0),
@@ -172,34 +191,34 @@ def _further(records: Records[Choices], steep: Measured) -> list[Expectation]:
     for kind in (WITH, WITHOUT):
         every = records.where(kind=kind)
         statement = f"{kind}: every run converged"
-        asked.append(holds_for_all(statement, len(every) - len(converged(records, kind)), len(every)))
+        asked.append(holds_for_all(statement, len(every) - len(keep_converged(every)), len(every)))
     return asked
 
 
-def _with(n: int, seed: int, settings: Choices, context: Context) -> Record:
-    own = derive_seed(f"a run {WITH}", n, seed)  # of no other run
+def _measure_with(cell: ScratchpadCell, settings: ScratchpadSettings, context: Context) -> ScratchpadRecord:
+    own = derive_seed(f"a run {WITH}", cell.n, cell.seed)  # of no other run
     plan = HardnessPlan(
         batch_size=settings.batch_size, lr=settings.lr, weight_decay=settings.weight_decay, steps=settings.steps,
         fit_loss=settings.fit_loss, settle=settings.settle,
     )  # fmt: skip
-    progress = runs.within(context.report, 0.0, runs.TRAINED)
+    progress = part_of(context.report, 0.0, runs.TRAINED)
     network, fitted, steps = train_scratchpad(
-        n, plan, seed=own, sizes={"dim": settings.dim}, folder=context.folder, progress=progress
+        cell.n, plan, seed=own, sizes={"dim": settings.dim}, folder=context.folder, progress=progress
     )
     found = observe_scratchpad(
-        network, n, directions=settings.directions, strings=settings.strings, tests=settings.tests,
+        network, cell.n, directions=settings.directions, strings=settings.strings, tests=settings.tests,
         seed=own,
     )  # fmt: skip
-    return {"fitted": fitted, "steps": steps, **found.to_dict()}
+    return ScratchpadRecord(fitted=fitted, steps=steps, **vars(found))
 
 
-def _without(n: int, seed: int, settings: Choices, context: Context) -> Record:
-    own = derive_seed(f"a run {WITHOUT}", n, seed)  # of no other run
+def _measure_without(cell: ScratchpadCell, settings: ScratchpadSettings, context: Context) -> RunRecord:
+    own = derive_seed(f"a run {WITHOUT}", cell.n, cell.seed)  # of no other run
     plan = HardnessPlan(
         batch_size=settings.plain_batch_size, lr=settings.plain_lr, weight_decay=settings.weight_decay,
         steps=settings.plain_steps, fit_loss=settings.fit_loss, settle=settings.plain_settle,
     )  # fmt: skip
-    task, progress = hardness.named_task("parity", n), runs.within(context.report, 0.0, runs.TRAINED)
+    task, progress = hardness.named_task("parity", cell.n), part_of(context.report, 0.0, runs.TRAINED)
     trained = hardness.train(
         task, HardnessDesign(dim=settings.dim), plan, seeds=[own], folder=context.folder, progress=progress
     )
@@ -207,13 +226,36 @@ def _without(n: int, seed: int, settings: Choices, context: Context) -> Record:
         trained.networks[0], task, directions=settings.directions, strings=settings.strings,
         seed=own,
     )  # fmt: skip
-    return {"fitted": trained.fitted[0], "steps": trained.steps, **found.to_dict()}
+    return RunRecord(fitted=trained.fitted[0], steps=trained.steps, **vars(found))
 
 
-def _slope(records: Records[Choices], kind: str, field: str) -> Measured:
-    return slope(_points(records, kind, field))
+def _draw(records: ScratchpadRecords, stem: str, label: str, lines: Mapping[str, Points]) -> Drawing:
+    return Drawing(
+        stem,
+        runs.over_lengths(lines, label, log_x=True),
+        f"{label.capitalize()} against the number of bits of networks that compute PARITY with dim "
+        f"{records.settings.dim}, the mean and the range over seeds. {runs.say_left_out(records)}",
+        f"Curves of {label} over the number of bits, with a scratchpad and without.",
+    )
 
 
-def _points(records: Records[Choices], kind: str, field: str) -> list[tuple[float, float]]:
-    """Number of bits and a field of the runs that count."""
-    return [(float(n), record[field]) for n, record in converged(records, kind)]
+def _with(records: ScratchpadRecords, read: Callable[[ScratchpadRecord], float]) -> Points:
+    """The number of bits and a value of each run with a scratchpad that counts."""
+    return _points(records.of(ScratchpadCell, ScratchpadRecord), read)
+
+
+def _without(records: ScratchpadRecords, read: Callable[[RunRecord], float]) -> Points:
+    """The same without a scratchpad."""
+    return _points(records.of(ScratchpadCell, RunRecord), read)
+
+
+def _points(part: Records[ScratchpadSettings, ScratchpadCell, OneRecord], read: Callable[[OneRecord], float]) -> Points:
+    return [(float(cell.n), read(record)) for cell, record in keep_converged(part)]
+
+
+def _sharpness(record: ScratchpadRecord | RunRecord) -> float:
+    return record.sharpness
+
+
+def _norm(record: ScratchpadRecord | RunRecord) -> float:
+    return record.norm

@@ -1,7 +1,7 @@
 """Figure 26: sensitivity while a network learns the product of a few bits."""
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,12 +9,12 @@ import numpy as np
 
 from jostle.base import checks
 from jostle.base.errors import UsageError
-from jostle.base.store import Record
 from jostle.figures import Series, curves, dots
 from jostle.intervals.fixed import Ends, bounded_mean
 from jostle.studies.catalogue import register
 from jostle.studies.evidence import Measured, over_seeds
 from jostle.studies.records import Records
+from jostle.studies.schema import Struct
 from jostle.studies.settings import Settings
 from jostle.studies.study import Cell, Context, Drawing, Study
 from jostle.studies.verdict import Expectation, beyond, holds_for_all, is_above, is_less, within
@@ -24,10 +24,10 @@ from jostle_papers.p2403_06925.parity import (
     ParityDesign,
     ParityPlan,
     SparseParity,
-    before_learning,
-    learnt,
+    learning_step,
     relative_lead,
     rise,
+    value_before_learning,
     ways,
 )
 from jostle_papers.trained import mean_and_range
@@ -36,9 +36,8 @@ OF_THE_PAPER = ("transformer-50k", "transformer-10k", "transformer-5k-25", "tran
 OTHERS = ("mlp", "lstm", "state-space")
 SEEDS = (123, 42, 0)  # the paper's, of its first setting; 42 is that of the others
 _MARGIN = 0.1  # of p / d: what the figure is read to
+_DIGITS = 5  # of curves in a record
 _TENTH = 0.1  # share of the way from 50 % to 100 % below which accuracy is still about 50 %
-
-Networks = dict[tuple[str, int], ParityCourse]  # by design and seed
 
 
 def task_of(name: str) -> SparseParity:
@@ -55,7 +54,7 @@ def task_of(name: str) -> SparseParity:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Choices(Settings):
+class Figure26Settings(Settings):
     """What is learnt by whom.
 
     Arguments:
@@ -95,8 +94,35 @@ class Choices(Settings):
         return ParityPlan(steps=most, every=self.every, further=self.further, tests=self.tests, points=self.points)
 
 
+@dataclass(frozen=True)
+class Figure26Cell(Cell):
+    """A design on a task, ``d=20,p=3``."""
+
+    design: str
+    task: str
+    seed: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class OnsetsRecord(Struct):
+    """When a network has learnt and when each measure has risen, in steps, and p / d."""
+
+    learnt: int | None
+    risen: dict[str, int | None]
+    goal: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figure26Record(ParityCourse, OnsetsRecord):
+    """The onsets, then all that was seen."""
+
+
+Figure26Records = Records[Figure26Settings, Figure26Cell, Figure26Record]
+Networks = dict[tuple[str, int], Figure26Record]  # by design and seed
+
+
 @register
-class Figure26(Study[Choices]):
+class Figure26(Study[Figure26Settings, Figure26Cell, Figure26Record]):
     """Transformers, an MLP, an LSTM and a state-space model on sparse parities, followed from step to step."""
 
     name = "2403.06925/figure-26"
@@ -108,15 +134,15 @@ class Figure26(Study[Choices]):
     source = "Appendix A.6, Figure 26"
     version = 1
     scales = {
-        "smoke": Choices(
+        "smoke": Figure26Settings(
             seeds=1, tasks={"6/2": ("transformer-50k", "mlp")},
             changes={"samples": 300, "batch_size": 50, "lr": 0.005}, epochs=20, every=10, tests=100, points=10,
         ),
-        "small": Choices(
+        "small": Figure26Settings(
             tasks={"20/3": OF_THE_PAPER + OTHERS, "20/2": OF_THE_PAPER, "40/3": ("mlp",), "40/4": ("mlp",)},
             steps={"lstm": 6000, "state-space": 2000},
         ),
-        "paper": Choices(
+        "paper": Figure26Settings(
             tasks={"40/4": OF_THE_PAPER + OTHERS, "20/3": OF_THE_PAPER + OTHERS},
             epochs=1000, every=200, further=None, tests=10_000, points=2500,
         ),
@@ -143,88 +169,90 @@ class Figure26(Study[Choices]):
         "apart, and the Fourier coefficient of the product.",
     )
 
-    def cells(self, settings: Choices, seeds: Sequence[int]) -> list[Cell]:
+    def cells(self, settings: Figure26Settings, seeds: Sequence[int]) -> list[Figure26Cell]:
         return [
-            Cell.of(design=design, task=f"d={task.replace('/', ',p=')}", seed=seed)
+            Figure26Cell(design, f"d={task.replace('/', ',p=')}", seed)
             for task, designs in settings.tasks.items()
             for design in designs
             for seed in seeds
         ]
 
-    def measure(self, cell: Cell, settings: Choices, context: Context) -> Record:
-        name, index = cell.values["design"], cell.values["seed"]
-        task = task_of(cell.values["task"])
+    def measure(self, cell: Figure26Cell, settings: Figure26Settings, context: Context) -> Figure26Record:
+        task = task_of(cell.task)
         course = parity.train(
             task,
-            settings.design(name),
-            settings.plan(name),
-            seed=SEEDS[index] if index < len(SEEDS) else 1000 + index,
+            settings.design(cell.design),
+            settings.plan(cell.design),
+            seed=SEEDS[cell.seed] if cell.seed < len(SEEDS) else 1000 + cell.seed,
             folder=context.folder,
             device=context.device,
             progress=context.report,
-        )
+        ).course
         seen = course.trajectory
-        risen = {measure: rise(seen, measure, task) for measure in ways(task)}
-        return {"learnt": learnt(seen), "risen": risen, "goal": task.sensitivity, **_shortened(course.to_dict())}
+        return Figure26Record(
+            learnt=learning_step(seen),
+            risen={measure: rise(seen, measure, task) for measure in ways(task)},
+            goal=task.sensitivity,
+            **vars(dataclasses.replace(course, trajectory=seen.rounded(_DIGITS))),
+        )
 
-    def figures(self, records: Records[Choices]) -> list[Drawing]:
+    def figures(self, records: Figure26Records) -> list[Drawing]:
         drawn = [
-            _course(records, task, design)
+            _draw_course(records, task, design)
             for task in records.distinct("task")
             for design in records.where(task=task).distinct("design")
         ]
-        drawn.append(_ends(records))
-        leads = _leads_drawn(records)
+        drawn.append(_draw_ends(records))
+        leads = _draw_leads(records)
         return drawn if leads is None else [*drawn, leads]
 
-    def expectations(self, records: Records[Choices]) -> list[Expectation]:
+    def expectations(self, records: Figure26Records) -> list[Expectation]:
         said: list[Expectation] = []
         asked: list[Expectation] = []
         for number, name in enumerate(records.distinct("task")):
             part, task = records.where(task=name), task_of(name)
             for design in part.distinct("design"):
-                everyone = _courses(part, [design])
+                everyone = _networks(part, [design])
                 paper = number == 0 and design in OF_THE_PAPER
-                (said if paper else asked).append(_converges(everyone, task, f"{design}, {name}"))
-                asked.append(_learning(everyone, f"{design}, {name}"))
+                (said if paper else asked).append(_expect_goal(everyone, task, f"{design}, {name}"))
+                asked.append(_expect_learning(everyone, f"{design}, {name}"))
                 if not paper:
-                    asked.append(_leads(everyone, task, "sensitivity", f"{design}, {name}"))
+                    asked.append(_expect_lead(everyone, task, "sensitivity", f"{design}, {name}"))
             if number == 0:
-                transformers = _courses(part, OF_THE_PAPER)
+                transformers = _networks(part, OF_THE_PAPER)
                 where = f"transformers, {name}"
-                said += [_leads(transformers, task, "sensitivity", where), _rises_early(transformers, task, where)]
+                said += [
+                    _expect_lead(transformers, task, "sensitivity", where),
+                    _expect_early_rise(transformers, task, where),
+                ]
                 asked += _further(transformers, task, where)
         return [*said, *(beyond(each) for each in asked)]
 
 
-def _courses(part: Records[Choices], designs: Iterable[str]) -> Networks:
-    return {
-        (cell.values["design"], cell.values["seed"]): ParityCourse.from_dict(record)
-        for cell, record in part
-        if cell.values["design"] in designs
-    }
+def _networks(part: Figure26Records, designs: Iterable[str]) -> Networks:
+    return {(cell.design, cell.seed): record for cell, record in part if cell.design in designs}
 
 
 def _that_learnt(networks: Networks) -> Networks:
-    return {key: course for key, course in networks.items() if learnt(course.trajectory) is not None}
+    return {key: record for key, record in networks.items() if learning_step(record.trajectory) is not None}
 
 
-def _learning(networks: Networks, where: str) -> Expectation:
+def _expect_learning(networks: Networks, where: str) -> Expectation:
     missing = len(networks) - len(_that_learnt(networks))
     return holds_for_all(f"every network has 99 % test accuracy within its steps ({where})", missing, len(networks))
 
 
-def _converges(networks: Networks, task: SparseParity, where: str) -> Expectation:
+def _expect_goal(networks: Networks, task: SparseParity, where: str) -> Expectation:
     statement = f"sensitivity at the end, of networks that learnt ({where})"
-    return within(statement, _pooled(_that_learnt(networks).values()), task.sensitivity, _MARGIN * task.sensitivity)
+    return within(statement, _pool(_that_learnt(networks).values()), task.sensitivity, _MARGIN * task.sensitivity)
 
 
-def _pooled(courses: Iterable[ParityCourse]) -> Measured:
+def _pool(courses: Iterable[ParityCourse]) -> Measured:
     """The mean sensitivity of some networks at the end, each on as many points of its own: Gaffke's interval.
 
     Not over seeds: networks that have learnt everything have the same sensitivity to the last digit.
     """
-    flips = [course.last["flips"] for course in courses]
+    flips = [course.last.flips for course in courses]
     if not flips:
         return over_seeds([])
     counts = np.asarray(flips, dtype=np.float64).sum(axis=0)
@@ -242,17 +270,17 @@ def _relative_leads(networks: Networks, task: SparseParity, name: str, share: fl
     return [each for each in found if each is not None]
 
 
-def _leads(networks: Networks, task: SparseParity, name: str, where: str, share: float = 0.5) -> Expectation:
+def _expect_lead(networks: Networks, task: SparseParity, name: str, where: str, share: float = 0.5) -> Expectation:
     label = name.replace("_", " ")
     way = "half" if share == 0.5 else f"{share:.0%}"
     statement = f"steps from {way} of the rise of {label} to {way} of that of accuracy, share of the latter ({where})"
     return is_above(statement, over_seeds(_relative_leads(networks, task, name, share)), 0)
 
 
-def _rises_early(networks: Networks, task: SparseParity, where: str) -> Expectation:
+def _expect_early_rise(networks: Networks, task: SparseParity, where: str) -> Expectation:
     before, start = {}, {}
     for key, course in networks.items():
-        value = before_learning(course.trajectory, "sensitivity", task, _TENTH)
+        value = value_before_learning(course.trajectory, "sensitivity", task, _TENTH)
         if value is not None:
             before[key], start[key] = value, course.trajectory.curve("sensitivity")[0]
     statement = f"sensitivity before training - at the last look with less than 55 % test accuracy ({where})"
@@ -264,7 +292,7 @@ def _further(networks: Networks, task: SparseParity, where: str) -> list[Expecta
     apart = []
     for course in networks.values():
         seen = [
-            before_learning(course.trajectory, f"{kind}_sensitivity", task, _TENTH)
+            value_before_learning(course.trajectory, f"{kind}_sensitivity", task, _TENTH)
             for kind in ("relevant", "irrelevant")
         ]
         if seen[0] is not None and seen[1] is not None:
@@ -272,16 +300,19 @@ def _further(networks: Networks, task: SparseParity, where: str) -> list[Expecta
     statement = f"sensitivity to the product's bits - to the others, at that look ({where})"
     return [
         is_above(statement, over_seeds(apart), 0),
-        _leads(networks, task, "sensitivity", where, _TENTH),
-        *(_leads(networks, task, name, where) for name in ways(task) if name not in ("test_accuracy", "sensitivity")),
+        _expect_lead(networks, task, "sensitivity", where, _TENTH),
+        *(
+            _expect_lead(networks, task, name, where)
+            for name in ways(task)
+            if name not in ("test_accuracy", "sensitivity")
+        ),
     ]
 
 
-def _course(records: Records[Choices], task: str, design: str) -> Drawing:
+def _draw_course(records: Figure26Records, task: str, design: str) -> Drawing:
     """Accuracy and sensitivity over steps, of the first seed; the others' onsets in the caption."""
     part = records.where(task=task, design=design)
-    goal = part.column("goal")[0]
-    seen = ParityCourse.from_dict(part[part.cells[0].key]).trajectory
+    goal, seen = part[part.cells[0]].goal, part[part.cells[0]].trajectory
     steps = [float(step) for step in seen.epochs[1:]]
     series = [
         Series("train accuracy", steps, seen.curve("train_accuracy")[1:]),
@@ -289,10 +320,9 @@ def _course(records: Records[Choices], task: str, design: str) -> Drawing:
         Series("sensitivity / (p / d)", steps, [value / goal for value in seen.curve("sensitivity")[1:]]),
         Series("sensitivity to the product's bits", steps, seen.curve("relevant_sensitivity")[1:]),
     ]
-    courses = [ParityCourse.from_dict(record).trajectory for _, record in part]
     learnt_at = [
-        f"{'not reached' if step is None else f'at step {step:,}'} (seed {course.seed})"
-        for course, step in zip(courses, part.column("learnt"), strict=True)
+        f"{'not reached' if record.learnt is None else f'at step {record.learnt:,}'} (seed {record.trajectory.seed})"
+        for _, record in part
     ]
     return Drawing(
         f"course-{design}-{task.replace('d=', '').replace(',p=', '-')}",
@@ -303,19 +333,17 @@ def _course(records: Records[Choices], task: str, design: str) -> Drawing:
     )
 
 
-def _ends(records: Records[Choices]) -> Drawing:
+def _draw_ends(records: Figure26Records) -> Drawing:
     rows = {}
     for task in records.distinct("task"):
         part = records.where(task=task)
-        goal = part.column("goal")[0]
+        goal = part[part.cells[0]].goal
         for design in part.distinct("design"):
-            courses = _courses(part, [design])
-            groups = {"learnt": _that_learnt(courses)}
-            groups["not learnt"] = {key: course for key, course in courses.items() if key not in groups["learnt"]}
+            networks = _networks(part, [design])
+            groups = {"learnt": _that_learnt(networks)}
+            groups["not learnt"] = {key: record for key, record in networks.items() if key not in groups["learnt"]}
             rows[f"{design}, {task}"] = [Series("p / d", [0.0], [goal])] + [
-                mean_and_range(
-                    name, [0.0], [[each.last["estimates"]["sensitivity"]["value"] for each in some.values()]]
-                )
+                mean_and_range(name, [0.0], [[each.last.estimates["sensitivity"].value for each in some.values()]])
                 for name, some in groups.items()
                 if some
             ]
@@ -327,14 +355,14 @@ def _ends(records: Records[Choices]) -> Drawing:
     )
 
 
-def _leads_drawn(records: Records[Choices]) -> Drawing | None:
+def _draw_leads(records: Figure26Records) -> Drawing | None:
     rows: dict[str, list[Series]] = {}
     for task in records.distinct("task"):
         part = records.where(task=task)
         for design in part.distinct("design"):
-            courses = _courses(part, [design])
+            networks = _networks(part, [design])
             found = {
-                name: _relative_leads(courses, task_of(task), name)
+                name: _relative_leads(networks, task_of(task), name)
                 for name in ways(task_of(task))
                 if name != "test_accuracy"
             }
@@ -351,10 +379,3 @@ def _leads_drawn(records: Records[Choices]) -> Drawing | None:
         "has; the mean and the range over the seeds that have learnt. Right of 0: before accuracy.",
         "For each design the lead of each measure over test accuracy.",
     )
-
-
-def _shortened(record: Mapping[str, Any]) -> dict[str, Any]:
-    """The same with curves of 5 digits."""
-    seen = record["trajectory"]
-    short = {name: [float(f"{value:.5g}") for value in values] for name, values in seen["curves"].items()}
-    return {**record, "trajectory": {**seen, "curves": short}}

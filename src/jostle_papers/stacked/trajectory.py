@@ -1,15 +1,15 @@
 """Curves of one network along its training."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 from jostle.base.errors import UsageError
 from jostle.base.registry import unknown_name
+from jostle.studies.schema import Struct
 
 
 @dataclass(frozen=True)
-class Trajectory:
+class Trajectory(Struct):
     """Measures of one network after some epochs, or after some steps where a training counts these.
 
     >>> found = Trajectory(seed=0, epochs=(0, 10, 20), curves={"test_accuracy": (0.1, 0.5, 0.9)})
@@ -52,22 +52,7 @@ class Trajectory:
         """The first epoch at which a measure is at least ``least``; None if there is none."""
         return next((epoch for epoch, value in zip(self.epochs, self.curve(name), strict=True) if value >= least), None)
 
-    def to_dict(self) -> dict[str, Any]:
-        """A plain dictionary, for JSON."""
-        return {
-            "seed": self.seed,
-            "epochs": list(self.epochs),
-            "curves": {name: list(values) for name, values in self.curves.items()},
-            "frequencies": list(self.frequencies),
-        }
-
-    @classmethod
-    def from_dict(cls, record: Mapping[str, Any]) -> "Trajectory":
-        """The trajectory that ``to_dict`` wrote."""
-        curves: dict[str, Sequence[float]] = record["curves"]
-        return cls(
-            record["seed"],
-            tuple(record["epochs"]),
-            {name: tuple(values) for name, values in curves.items()},
-            tuple(record["frequencies"]),
-        )
+    def rounded(self, digits: int) -> "Trajectory":
+        """The same with so many digits, for a record."""
+        short = {name: tuple(float(f"{value:.{digits}g}") for value in values) for name, values in self.curves.items()}
+        return replace(self, curves=short)

@@ -20,7 +20,7 @@ from jostle_papers.p2403_06925.grokking import (
     follow,
     fourier,
     lead_times,
-    memorised,
+    memorisation,
     onset,
     train,
 )
@@ -238,7 +238,7 @@ def test_a_network_groks():
     """Addition modulo 23 from 70 % of the pairs: memorised by epoch 100 or so, understood a thousand epochs later."""
     design = dataclasses.replace(NANDA, dim=32, hidden=128, train_fraction=0.7, lr=3e-3)
     [network] = follow(train("addition:modulus=23", design, seeds=(0,), epochs=1600, every=50))
-    start, began = memorised(network), onset(network)
+    start, began = memorisation(network), onset(network)
     assert start <= 200
     assert began > 3 * start
     assert network.at("test_accuracy", 2 * start) > 0.5  # by exchanging a and b, which is no understanding

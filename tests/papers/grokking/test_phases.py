@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from jostle.base.errors import UsageError
-from jostle_papers.p2403_06925.grokking import Trajectory, change_points, lead_times, memorised, onset, turning_point
+from jostle.studies import from_plain, to_plain
+from jostle_papers.p2403_06925.grokking import Trajectory, change_points, lead_times, memorisation, onset, turning_point
 
 
 def squares(x, y, degree):
@@ -80,7 +81,7 @@ def example(**changed):
 
 def test_lead_times_of_known_curves():
     network = example()
-    assert memorised(network) == 500
+    assert memorisation(network) == 500
     assert onset(network) == 5000
     leads = lead_times(network)
     assert set(leads) == {"train_loss", "joint_sensitivity", "weight_norm"}
@@ -116,4 +117,5 @@ def test_networks_that_do_not_generalise_or_memorise_have_no_lead():
 
 def test_a_trajectory_survives_json():
     network = example()
-    assert Trajectory.from_dict(network.to_dict()) == network
+    assert from_plain(Trajectory, to_plain(network), "trajectory") == network
+    assert network.rounded(1).curve("weight_norm")[0] == float(f"{network.curve('weight_norm')[0]:.1g}")

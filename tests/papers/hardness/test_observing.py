@@ -12,6 +12,7 @@ from jostle import landscape
 from jostle.base.errors import UsageError
 from jostle.boolean import analyse, cube
 from jostle.landscape import POSITIONS
+from jostle.studies import to_plain
 from jostle_papers.p2402_09963.hardness import (
     CONVERGED,
     HardnessDesign,
@@ -52,7 +53,7 @@ def test_a_converged_network_is_its_function(fitted):
     assert found.low < found.sharpness < found.high
     scaled = landscape.average_direction_sharpness(network, bits, rho=found.rho)  # as if labels were -1 and 1
     assert found.sharpness == pytest.approx(4 * scaled.value)
-    assert found.to_dict()["has_converged"] is True
+    assert to_plain(found)["has_converged"] is True
 
 
 def test_sphere_and_gaussian_agree_to_their_intervals(fitted):
@@ -94,7 +95,7 @@ def test_a_network_that_does_not_fit_is_flagged():
     network = HardnessDesign(dim=8).create(4, 0)
     found = observe(network, table_task(table), directions=2)
     assert not found.has_converged
-    assert found.to_dict()["has_converged"] is False
+    assert to_plain(found)["has_converged"] is False
     assert found.loss >= CONVERGED
 
 

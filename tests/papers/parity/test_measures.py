@@ -8,7 +8,8 @@ from torch import nn
 from jostle.base.errors import UsageError
 from jostle.boolean import analyse
 from jostle.intervals import fixed
-from jostle_papers.p2403_06925.parity import DESIGNS, ParityObserver, SparseParity, enumerated
+from jostle.studies import to_plain
+from jostle_papers.p2403_06925.parity import DESIGNS, ParityObserver, SparseParity, enumerate_measures
 
 TASK = SparseParity(9, (1, 4, 8))
 
@@ -36,7 +37,7 @@ def shaken(name="mlp", task=TASK, seed=0, factor=3.0):
 @pytest.mark.parametrize("task", [TASK, SparseParity(12, (0, 11)), SparseParity(5, (0, 1, 2, 3, 4))])
 def test_the_monomial_itself(task):
     network = Of(lambda bits: 2.5 * task.monomial(bits))
-    exact, seen = enumerated(network, task), ParityObserver(task, tests=500, points=50).look(network)
+    exact, seen = enumerate_measures(network, task), ParityObserver(task, tests=500, points=50).look(network)
     for found in (exact, seen.values):
         assert found["test_accuracy"] == found["sign_coefficient"] == found["relevant_sensitivity"] == 1
         assert found["sensitivity"] == pytest.approx(task.degree / task.num_bits, abs=1e-15)
@@ -51,24 +52,24 @@ def test_the_monomial_itself(task):
 
 
 def test_known_functions():
-    constant = enumerated(Of(lambda bits: 0.1 + 0 * bits[:, 0]), TASK)
+    constant = enumerate_measures(Of(lambda bits: 0.1 + 0 * bits[:, 0]), TASK)
     assert constant["sensitivity"] == constant["output_sensitivity"] == constant["sign_coefficient"] == 0
     assert constant["test_accuracy"] == 0.5
-    dictator = enumerated(Of(lambda bits: bits[:, 1] + 0.5), TASK)
+    dictator = enumerate_measures(Of(lambda bits: bits[:, 1] + 0.5), TASK)
     assert dictator["sensitivity"] == pytest.approx(1 / 9)
     assert dictator["relevant_sensitivity"] == pytest.approx(1 / 3)
     assert dictator["output_sensitivity"] == pytest.approx(1 / 9)  # degree 1, whatever the shift
-    opposite = enumerated(Of(lambda bits: -TASK.monomial(bits)), TASK)
+    opposite = enumerate_measures(Of(lambda bits: -TASK.monomial(bits)), TASK)
     assert opposite["test_accuracy"] == 0
     assert opposite["sign_coefficient"] == opposite["output_correlation"] == -1
     zero = Of(lambda bits: 0 * bits[:, 0])
-    for found in (enumerated(zero, TASK), ParityObserver(TASK, tests=50, points=9).look(zero).values):
+    for found in (enumerate_measures(zero, TASK), ParityObserver(TASK, tests=50, points=9).look(zero).values):
         assert found["output_correlation"] == found["output_sensitivity"] == 0
 
 
 def test_enumeration_against_the_analysis_of_the_cube():
     network = shaken()
-    exact = enumerated(network, TASK)
+    exact = enumerate_measures(network, TASK)
     signs, values = (
         analyse(lambda bits: network(bits)[:, 0], 9, output=kind, tensors=True) for kind in ("sign", "values")
     )
@@ -84,7 +85,7 @@ def test_enumeration_against_the_analysis_of_the_cube():
 @pytest.mark.parametrize("name", ["transformer-50k", "mlp", "lstm", "state-space"])
 def test_sampled_against_exact_within_four_standard_errors(name):
     network = shaken(name)
-    exact, seen = enumerated(network, TASK), ParityObserver(TASK, tests=1000, points=100, seed=5).look(network)
+    exact, seen = enumerate_measures(network, TASK), ParityObserver(TASK, tests=1000, points=100, seed=5).look(network)
     assert set(seen.values) == set(exact)
     for key in exact:
         estimate = seen.estimates[key]
@@ -133,7 +134,7 @@ def test_sensitivity_is_the_mean_of_relevant_and_irrelevant_bits():
 def test_intervals_cover():
     """400 samples of points; the share of intervals that miss may exceed 5 % by four standard errors."""
     network = shaken(factor=2.0)
-    exact = enumerated(network, TASK)
+    exact = enumerate_measures(network, TASK)
     missed = dict.fromkeys(("sensitivity", "relevant_sensitivity", "test_accuracy", "output_coefficient"), 0)
     for seed in range(400):
         seen = ParityObserver(TASK, tests=60, points=30, seed=seed).look(network).estimates
@@ -151,7 +152,7 @@ def test_the_level_is_that_of_the_intervals():
 
 def test_a_look_becomes_json_and_leaves_the_network_as_it_was():
     network = shaken().train()
-    record = ParityObserver(TASK, tests=20, points=5).look(network).to_dict()
+    record = to_plain(ParityObserver(TASK, tests=20, points=5).look(network).record())
     assert json.loads(json.dumps(record)) == record
     assert set(record["estimates"]["output_sensitivity"]) == {"value"}
     assert set(record["estimates"]["sensitivity"]) == {"value", "low", "high"}
@@ -164,7 +165,7 @@ def test_a_look_becomes_json_and_leaves_the_network_as_it_was():
         (lambda: ParityObserver(TASK, tests=10, points=11), "points=11 must be at most tests=10"),
         (lambda: ParityObserver(TASK, level=95), "level=95 must be a finite number above 0"),
         (lambda: ParityObserver(TASK, points=0), "points=.* must be a whole number"),
-        (lambda: enumerated(shaken(), SparseParity(17, (0,))), "num_bits=17 is too many to try all inputs"),
+        (lambda: enumerate_measures(shaken(), SparseParity(17, (0,))), "num_bits=17 is too many to try all inputs"),
     ],
 )
 def test_wrong_use_is_one_clear_line(call, message):

@@ -1,7 +1,15 @@
 import pytest
 
 from jostle.base.errors import UsageError
-from jostle_papers.p2403_06925.parity import SparseParity, before_learning, lead, learnt, relative_lead, rise, ways
+from jostle_papers.p2403_06925.parity import (
+    SparseParity,
+    lead,
+    learning_step,
+    relative_lead,
+    rise,
+    value_before_learning,
+    ways,
+)
 from jostle_papers.stacked.trajectory import Trajectory
 
 TASK = SparseParity()  # p / d = 0.1
@@ -17,7 +25,7 @@ PLATEAU = (0.5, 0.49, 0.51, 0.5, 0.52, 0.8, 0.99, 1.0, 1.0, 1.0)
 
 def test_half_of_the_way():
     rising = course(PLATEAU, sensitivity=(0, 0.01, 0.04, 0.05, 0.06, 0.12, 0.1, 0.1, 0.1, 0.1))
-    assert learnt(rising) == 60
+    assert learning_step(rising) == 60
     assert rise(rising, "test_accuracy", TASK) == 50
     assert rise(rising, "sensitivity", TASK) == 30  # 0.05 of 0.1
     assert lead(rising, "sensitivity", TASK) == 20
@@ -44,11 +52,11 @@ def test_what_comes_after_learning_does_not_count():
 
 def test_a_network_that_does_not_learn_has_no_onsets():
     stuck = course((0.5, 0.5, 0.6, 0.98, 0.9), sensitivity=(0, 0.1, 0.1, 0.1, 0.1))
-    assert learnt(stuck) is None
+    assert learning_step(stuck) is None
     assert rise(stuck, "sensitivity", TASK) is None
     assert lead(stuck, "sensitivity", TASK) is None
     assert relative_lead(stuck, "sensitivity", TASK) is None
-    assert before_learning(stuck, "sensitivity", TASK) is None
+    assert value_before_learning(stuck, "sensitivity", TASK) is None
 
 
 def test_a_measure_that_is_below_when_the_network_has_learnt_has_not_risen():
@@ -60,9 +68,9 @@ def test_a_measure_that_is_below_when_the_network_has_learnt_has_not_risen():
 def test_before_learning_is_the_last_look_below_55_percent():
     slow = (0.5, 0.52, 0.54, 0.56, 0.7, 0.99, 1.0)
     rising = course(slow, sensitivity=(0, 0.02, 0.07, 0.08, 0.09, 0.1, 0.1))
-    assert before_learning(rising, "sensitivity", TASK) == 0.07
+    assert value_before_learning(rising, "sensitivity", TASK) == 0.07
     at_once = course((0.6, 0.99), sensitivity=(0.1, 0.1))
-    assert before_learning(at_once, "sensitivity", TASK) is None
+    assert value_before_learning(at_once, "sensitivity", TASK) is None
 
 
 def test_the_way_of_output_sensitivity_begins_at_a_linear_function():

@@ -7,6 +7,7 @@ import torch
 from torch.nn import functional
 
 from jostle.base.errors import FailureError, UsageError
+from jostle.studies import from_plain, to_plain
 from jostle.training.randomness import order
 from jostle_papers.p2403_06925.parity import (
     DESIGNS,
@@ -14,8 +15,8 @@ from jostle_papers.p2403_06925.parity import (
     ParityDesign,
     ParityPlan,
     SparseParity,
-    enumerated,
-    learnt,
+    enumerate_measures,
+    learning_step,
     train,
 )
 from jostle_papers.stacked.adamw import StackedAdamW
@@ -30,7 +31,7 @@ class Stop(BaseException):
 
 
 def test_it_is_a_plain_loop():
-    course = train(TASK, TINY, PLAN, seed=3)
+    trained = train(TASK, TINY, PLAN, seed=3)
     network = TINY.create(TASK, 3)
     data = TASK.sample(70, seed=3)
     optimizer = torch.optim.Adam(network.parameters(), lr=0.01)
@@ -41,9 +42,9 @@ def test_it_is_a_plain_loop():
         targets = data.labels[rows].double()
         functional.binary_cross_entropy_with_logits(network(data.inputs[rows])[:, 0], targets).backward()
         optimizer.step()
-    for mine, theirs in zip(course.network.parameters(), network.parameters(), strict=True):
+    for mine, theirs in zip(trained.network.parameters(), network.parameters(), strict=True):
         assert torch.allclose(mine, theirs, rtol=0, atol=1e-9)
-    seen = course.trajectory
+    seen = trained.course.trajectory
     assert seen.epochs == (0, 4, 8, 12, 16, 20, 24, 28, 30)
     right = (network(data.inputs[:40])[:, 0] > 0) == (data.labels[:40] > 0)
     assert seen.curve("train_accuracy")[-1] == float(right.double().mean())
@@ -75,7 +76,7 @@ def test_a_run_that_was_stopped_ends_with_the_same_course(stop_at, dtype, tmp_pa
         train(TASK, TINY, PLAN, seed=1, folder=tmp_path / "stopped", checkpoint_every=12)
     monkeypatch.undo()
     again = train(TASK, TINY, PLAN, seed=1, folder=tmp_path / "stopped", checkpoint_every=12)
-    assert again.to_dict() == whole.to_dict()
+    assert again.course == whole.course
     for mine, theirs in zip(again.network.parameters(), whole.network.parameters(), strict=True):
         assert torch.equal(mine, theirs)
 
@@ -87,32 +88,33 @@ def test_other_networks_go_on_too(name, tmp_path):
     whole = train(TASK, design, plan, seed=1, folder=tmp_path / name)
     (tmp_path / name / "looks.jsonl").rename(tmp_path / "kept")
     (tmp_path / name / "looks.jsonl").write_bytes((tmp_path / "kept").read_bytes())
-    assert train(TASK, design, plan, seed=1, folder=tmp_path / name).to_dict() == whole.to_dict()
+    assert train(TASK, design, plan, seed=1, folder=tmp_path / name).course == whole.course
 
 
 def test_training_ends_after_it_has_learnt():
     design = ParityDesign(network="mlp", sizes={"width": 64}, samples=2000, batch_size=50, lr=0.01)
     task = SparseParity(6, (1, 4))
     plan = ParityPlan(steps=3000, every=10, further=0.5, tests=300, points=20)
-    course = train(task, design, plan, seed=0)
-    when, seen = learnt(course.trajectory), course.trajectory
+    network, course = (trained := train(task, design, plan, seed=0)).network, trained.course
+    when, seen = learning_step(course.trajectory), course.trajectory
     assert when is not None
     assert seen.epochs[-1] == when + when // 2 < 3000
-    assert enumerated(course.network, task)["sensitivity"] == pytest.approx(1 / 3, abs=0.02)
-    last = course.last["estimates"]["sensitivity"]
-    assert last["low"] <= enumerated(course.network, task)["sensitivity"] <= last["high"]
-    assert sum(course.last["flips"]) == 200  # ten times as many points
-    until = train(task, design, dataclasses.replace(plan, further=None, steps=when + 50), seed=0).trajectory
+    assert enumerate_measures(network, task)["sensitivity"] == pytest.approx(1 / 3, abs=0.02)
+    last = course.last.estimates["sensitivity"]
+    assert last.low <= enumerate_measures(network, task)["sensitivity"] <= last.high
+    assert sum(course.last.flips) == 200  # ten times as many points
+    until = train(task, design, dataclasses.replace(plan, further=None, steps=when + 50), seed=0).course.trajectory
     assert until.epochs[-1] == when + 50
     both = [step for step in seen.epochs if step <= when]
     assert [until.at("sensitivity", step) for step in both] == [seen.at("sensitivity", step) for step in both]
 
 
 def test_a_course_survives_json():
-    course = train(TASK, TINY, dataclasses.replace(PLAN, steps=4), seed=0)
-    assert ParityCourse.from_dict(json.loads(json.dumps(course.to_dict()))) == course
+    trained = train(TASK, TINY, dataclasses.replace(PLAN, steps=4), seed=0)
+    course = trained.course
+    assert from_plain(ParityCourse, json.loads(json.dumps(to_plain(course))), "course") == course
     assert course.epoch == 4
-    assert course.parameters == sum(weight.numel() for weight in course.network.parameters())
+    assert course.parameters == sum(weight.numel() for weight in trained.network.parameters())
 
 
 def test_progress_is_told():

@@ -9,11 +9,19 @@ import torch
 
 from jostle import studies
 from jostle.base.errors import UsageError
-from jostle.studies import Context, Records, Verdict, decide
-from jostle.studies.study import Cell, make_cells
+from jostle.studies import Context, Records, Verdict, decide, from_plain, to_plain
+from jostle.studies.study import make_cells
 from jostle_papers.p2403_06925 import parity
-from jostle_papers.p2403_06925.figure_26 import OF_THE_PAPER, SEEDS, Choices, task_of
+from jostle_papers.p2403_06925.figure_26 import (
+    OF_THE_PAPER,
+    SEEDS,
+    Figure26Cell,
+    Figure26Record,
+    Figure26Settings,
+    task_of,
+)
 from jostle_papers.p2403_06925.parity import ParityCourse
+from jostle_papers.p2403_06925.parity.measures import EstimateRecord, ParityLookRecord
 from jostle_papers.stacked.adamw import StackedAdamW
 from jostle_papers.stacked.trajectory import Trajectory
 
@@ -50,19 +58,22 @@ def course(task, seed, rise=800, learnt=1000, end=None, to_relevant=True):
     }
     flips = [0] * (task.num_bits + 1)
     flips[round(reached * task.num_bits)] = 1000
-    last = {"estimates": {"sensitivity": {"value": reached}}, "influences": [], "flips": flips}
+    last = ParityLookRecord(estimates={"sensitivity": EstimateRecord(value=reached)}, influences=(), flips=tuple(flips))
     curves = {key: tuple(map(float, values)) for key, values in seen.items()}
-    return ParityCourse(Trajectory(seed, tuple(map(int, STEPS)), curves), last, 200, 18_593)
+    trajectory = Trajectory(seed, tuple(map(int, STEPS)), curves)
+    return ParityCourse(trajectory=trajectory, last=last, epoch=200, parameters=18_593)
 
 
 def records_of(**options):
-    settings = Choices(tasks=TASKS)
+    settings = Figure26Settings(tasks=TASKS)
     cells = studies.get(NAME).cells(settings, range(3))
     records = {}
     for cell in cells:
-        task = task_of(cell.values["task"])
-        made = course(task, cell.values["seed"], **options)
-        records[cell.key] = {"learnt": parity.learnt(made.trajectory), "goal": task.sensitivity, **made.to_dict()}
+        task = task_of(cell.task)
+        made = course(task, cell.seed, **options)
+        records[cell.key] = Figure26Record(
+            learnt=parity.learning_step(made.trajectory), risen={}, goal=task.sensitivity, **vars(made)
+        )
     return Records(cells, records, settings, "small")
 
 
@@ -159,7 +170,7 @@ def test_scales_have_the_settings_of_the_paper():
 )
 def test_settings_that_cannot_be_are_refused(options, message):
     with pytest.raises(UsageError, match=message):
-        Choices(**options)
+        Figure26Settings(**options)
 
 
 def test_cells_have_keys_of_their_own():
@@ -172,13 +183,13 @@ def test_cells_have_keys_of_their_own():
 def test_a_cell_that_was_stopped_ends_with_the_same_record(tmp_path, monkeypatch):
     study = studies.get(NAME)
     settings = dataclasses.replace(study.scales["smoke"], epochs=10)  # 60 steps
-    cell = Cell.of(design="transformer-50k", task="d=6,p=2", seed=0)
+    cell = Figure26Cell("transformer-50k", "d=6,p=2", 0)
     shares = []
     whole = study.measure(cell, settings, Context(tmp_path / "whole", lambda state: shares.append(state.share)))
-    assert json.loads(json.dumps(whole)) == whole
+    assert from_plain(Figure26Record, json.loads(json.dumps(to_plain(whole))), "record") == whole
     assert shares[-1] == 1.0
-    assert whole["trajectory"]["seed"] == 123
-    assert whole["goal"] == pytest.approx(1 / 3)
+    assert whole.trajectory.seed == 123
+    assert whole.goal == pytest.approx(1 / 3)
 
     class Stop(BaseException):
         pass

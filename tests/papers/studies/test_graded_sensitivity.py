@@ -1,5 +1,6 @@
 """Graded sensitivity: its functions, its verdicts on made-up records, and that a killed cell goes on."""
 
+import dataclasses
 import math
 
 import numpy as np
@@ -11,7 +12,7 @@ from jostle.base.errors import UsageError
 from jostle.boolean import analyse, pointwise
 from jostle.studies import Context, Records, Verdict, decide
 from jostle_papers.own import graded_sensitivity
-from jostle_papers.own.graded_sensitivity import FAMILIES, members, table
+from jostle_papers.own.graded_sensitivity import FAMILIES, CopiesRecord, GradedRecord, members, truth_table
 from jostle_papers.p2402_09963.hardness import observe, table_task
 from tests.studies.stopping import stopped_and_resumed
 
@@ -31,7 +32,7 @@ def findings(name, records):
 
 
 def total(name, n=8):
-    return float(pointwise.influences(table(name, n)).sum())
+    return float(pointwise.influences(truth_table(name, n)).sum())
 
 
 class TestFunctions:
@@ -45,7 +46,7 @@ class TestFunctions:
         assert len(set(found)) >= 26
 
     def test_no_two_are_the_same_and_none_is_constant(self):
-        tables = {name: table(name, 8) for family in FAMILIES for name in members(family, 8)}
+        tables = {name: truth_table(name, 8) for family in FAMILIES for name in members(family, 8)}
         assert len({found.tobytes() for found in tables.values()}) == 33
         assert all(found.dtype == np.int8 and found.shape == (256,) and np.ptp(found) == 2 for found in tables.values())
 
@@ -59,7 +60,7 @@ class TestFunctions:
 
     def test_the_multiplexer_reads_the_first_bits(self):
         assert total("multiplexer") == 2.0
-        assert analyse(table("multiplexer", 8)).influences.tolist() == [0.5, 0.5, 0.25, 0.25, 0.25, 0.25, 0, 0]
+        assert analyse(truth_table("multiplexer", 8)).influences.tolist() == [0.5, 0.5, 0.25, 0.25, 0.25, 0.25, 0, 0]
         assert total("multiplexer", 4) == 1.5
 
 
@@ -67,14 +68,14 @@ def record(target, sharpness, converged=True, lost=0.4, violations=0):
     """Made-up networks: the longer the step, the sharper."""
     sensitivity = total(target)
     moved = {
-        std: {"sharpness": factor * sharpness, "bound": 0.3 * sharpness, "sensitivity": sensitivity * (1 - lost),
-              "violations": violations}
+        std: CopiesRecord(sharpness=factor * sharpness, bound=0.3 * sharpness, sensitivity=sensitivity * (1 - lost),
+                          violations=violations)
         for std, factor in (("0.01", 0.3), ("0.02", 1.0), ("0.04", 3.0))
     }  # fmt: skip
-    return {
-        "fitted": 200, "steps": 600, "total_sensitivity": sensitivity, "loss": 1e-5, "is_right": converged,
-        "has_converged": converged, "norm": 25.0, "moved": moved,
-    }  # fmt: skip
+    return GradedRecord(
+        fitted=200, steps=600, total_sensitivity=sensitivity, loss=1e-5, is_right=converged,
+        has_converged=converged, norm=25.0, moved=moved,
+    )  # fmt: skip
 
 
 def graded(sharpness, change=None):
@@ -84,7 +85,7 @@ def graded(sharpness, change=None):
     cells = study.cells(settings, range(3))
     found = {}
     for cell in cells:
-        target = cell.values["target"]
+        target = cell.target
         options = (change or (lambda cell: {}))(cell)
         found[cell.key] = record(target, sharpness(target, total(target)) * math.exp(0.05 * rng.normal()), **options)
     return Records(cells, found, settings, "small")
@@ -121,7 +122,7 @@ def test_what_copies_of_random_functions_lose_is_told_apart():
     rng = np.random.default_rng(1)
 
     def lost(cell):
-        is_random = cell.values["target"].startswith("random")
+        is_random = cell.target.startswith("random")
         return {"lost": (-0.2 if is_random else 0.4) + 0.01 * rng.normal()}
 
     found = findings(GRADED, graded(law, lost))
@@ -160,7 +161,8 @@ def test_what_did_not_converge_is_counted_and_left_out():
 
     records = graded(law, change)
     for key in spoiled:
-        records[key]["moved"]["0.02"]["sharpness"] = 1e6
+        moved = records[key].moved
+        moved["0.02"] = dataclasses.replace(moved["0.02"], sharpness=1e6)
     found = findings(GRADED, records)
     assert found["every network converged"].verdict == Verdict.DISAGREES
     assert found["sparse parities of k bits: slope of sharpness over k"].value < 1
@@ -187,7 +189,7 @@ def test_a_measured_cell_is_its_own_twin(tmp_path, monkeypatch):
     """Stopped and gone on with: the same record; its sharpness that of the landscape, its inequality true."""
     study = studies.get(GRADED)
     settings = study.scales["smoke"]
-    cell = next(cell for cell in study.cells(settings, range(1)) if cell.values["target"] == "sparse-parity:k=2")
+    cell = next(cell for cell in study.cells(settings, range(1)) if cell.target == "sparse-parity:k=2")
     kept = {}
 
     def keep(network, n, **options):
@@ -198,13 +200,13 @@ def test_a_measured_cell_is_its_own_twin(tmp_path, monkeypatch):
     monkeypatch.setattr(graded_sensitivity, "moved_tables", keep)
     whole = study.measure(cell, settings, Context(tmp_path / "whole", lambda state: None))
     monkeypatch.undo()
-    assert whole["total_sensitivity"] == 2
-    assert all(part["violations"] == 0 and part["bound"] <= part["sharpness"] for part in whole["moved"].values())
-    task = table_task((table("sparse-parity:k=2", settings.n) + 1) / 2)
+    assert whole.total_sensitivity == 2
+    assert all(part.violations == 0 and part.bound <= part.sharpness for part in whole.moved.values())
+    task = table_task((truth_table("sparse-parity:k=2", settings.n) + 1) / 2)
     found = observe(kept["network"], task, directions=settings.directions)
-    assert whole["moved"]["0.02"]["sharpness"] == pytest.approx(found.sharpness, rel=1e-5)
-    assert whole["loss"] == pytest.approx(found.loss, rel=1e-5)
-    assert whole["norm"] == found.norm
+    assert whole.copies().sharpness == pytest.approx(found.sharpness, rel=1e-5)
+    assert whole.loss == pytest.approx(found.loss, rel=1e-5)
+    assert whole.norm == found.norm
 
     again, _ = stopped_and_resumed(study, cell, settings, tmp_path / "stopped", at=30)
     assert again == whole

@@ -9,8 +9,7 @@ import torch
 from jostle import studies
 from jostle.base.errors import UsageError
 from jostle.studies import Context, Records, Verdict, decide
-from jostle.studies.study import Cell
-from jostle_papers.p2403_06925.grokking.study import PRINTED, Choices
+from jostle_papers.p2403_06925.grokking.study import PRINTED, GrokkingCell, GrokkingRecord, GrokkingSettings
 from jostle_papers.stacked.trajectory import Trajectory
 from tests.studies.stopping import stopped_and_resumed
 
@@ -47,9 +46,10 @@ def network(seed, began, sensitivity=None):
 
 
 def records_of(networks, **changed):
-    cell = Cell.of(design="released", seed=0)
-    record = {"trials": 3830, "networks": [each.to_dict() for each in networks]}
-    return Records([cell], {cell.key: record}, Choices(seeds=1, networks=len(networks), **changed), "small")
+    cell = GrokkingCell("released", 0)
+    record = GrokkingRecord(trials=3830, networks=tuple(networks))
+    settings = GrokkingSettings(seeds=1, networks=len(networks), **changed)
+    return Records([cell], {cell.key: record}, settings, "small")
 
 
 def findings(networks, **changed):
@@ -112,7 +112,7 @@ def test_figures_with_and_without_an_onset():
 @pytest.mark.parametrize("bounds", [(500,), (3000, 500), (500, 20_000)])
 def test_bounds_must_be_two_epochs_of_training(bounds):
     with pytest.raises(UsageError, match=r"bounds=.* must be two epochs between 1 and epochs=15000"):
-        Choices(bounds=bounds)
+        GrokkingSettings(bounds=bounds)
 
 
 def test_cells_share_no_seeds(tmp_path):
@@ -122,8 +122,8 @@ def test_cells_share_no_seeds(tmp_path):
     for cell in study.cells(settings, range(2)):
         folder = tmp_path / cell.key.replace("/", "-")
         record = study.measure(cell, settings, Context(folder, lambda state: None))
-        seeds += [each["seed"] for each in record["networks"]]
-        assert record["trials"] == int(0.3 * 121)
+        seeds += [each.seed for each in record.networks]
+        assert record.trials == int(0.3 * 121)
     assert seeds == [42, 43, 44, 45, 46, 47]
 
 
@@ -131,7 +131,7 @@ def test_a_cell_that_was_stopped_ends_with_the_same_record(tmp_path, monkeypatch
     study = studies.get(NAME)
     settings, cell = (
         dataclasses.replace(study.scales["smoke"], epochs=20, bounds=(5, 10)),
-        Cell.of(design="released", seed=0),
+        GrokkingCell("released", 0),
     )
     shares = []
     whole = study.measure(cell, settings, Context(tmp_path / "whole", lambda state: shares.append(state.share)))

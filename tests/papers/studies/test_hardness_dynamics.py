@@ -100,7 +100,7 @@ class TestLooks:
 
     def test_wrong_use_is_one_line(self):
         with pytest.raises(UsageError, match="soon=200 and late=1550 must be multiples of later=100"):
-            figure_3.Choices(late=1550)
+            figure_3.Figure3Settings(late=1550)
         task = hardness.named_task("first", 3)
         with pytest.raises(UsageError, match="later=12 must be a multiple of every=5"):
             follow(task, SMALL, PLAN, seed=0, every=5, later=12)
@@ -147,7 +147,8 @@ def record(rng, *, rise=0.5, decline=-0.1, norm=-1.0, blowup=0.3, delay=0, conve
         loss = 0.25 if before == 0 else 0.2 if before < 1 or not converges else 1e-3
         looks.append(look(step, loss, level, 1 + blowup * after + 1e-3 * rng.normal(), 36 + norm * after))
     columns = {field.name: [getattr(each, field.name) for each in looks] for field in dataclasses.fields(HardnessLook)}
-    return {"constant": 0.25, **columns, "norm": [value + 0.01 * rng.normal() for value in columns["norm"]]}
+    columns["norm"] = [value + 0.01 * rng.normal() for value in columns["norm"]]
+    return figure_3.Figure3Record(constant=0.25, **{name: tuple(values) for name, values in columns.items()})
 
 
 def made(changes=lambda cell: {}):
@@ -156,8 +157,8 @@ def made(changes=lambda cell: {}):
     cells = study.cells(settings, range(5))
     found = {}
     for cell in cells:
-        usual = {"delay": 50 * (cell.values["seed"] % 2)}
-        if cell.values["target"] == "majority":
+        usual = {"delay": 50 * (cell.seed % 2)}
+        if cell.target == "majority":
             usual["rise"] = 0.1
         found[cell.key] = record(rng, **usual | changes(cell))
     return Records(cells, found, settings, "small")
@@ -195,7 +196,7 @@ def test_figure_3_agrees_with_made_up_runs_like_the_papers():
 def test_figure_3_disagrees_where_it_must(change, statement):
     """Only the weight decay of Figure 3 is the paper's claim; the others are shown."""
     for decay, is_beyond in ((0.1, False), (0.3, True)):
-        found = findings(made(lambda cell, decay=decay: change if cell.values["decay"] == decay else {}))
+        found = findings(made(lambda cell, decay=decay: change if cell.decay == decay else {}))
         finding = found[f"parity, weight decay {decay:g}: {statement}"]
         assert finding.verdict == Verdict.DISAGREES
         assert finding.is_beyond == is_beyond
@@ -209,7 +210,7 @@ def test_a_rise_elsewhere_and_controls_that_rise_more_are_seen():
     found = findings(made(lambda cell: {"bump": 0.6} if cell.key == "parity/decay=0.1/seed=3" else {}))
     steepest = found["parity: sharpness rises fastest between two looks of the drop, in every run"]
     assert (steepest.verdict, steepest.value) == (Verdict.DISAGREES, 1)
-    found = findings(made(lambda cell: {"rise": 0.9} if cell.values["target"] == "majority" else {}))
+    found = findings(made(lambda cell: {"rise": 0.9} if cell.target == "majority" else {}))
     for part in (
         "change of sharpness across the drop, parity - majority",
         "sharpness 1500 steps after, parity - majority",
@@ -237,16 +238,16 @@ def test_no_converged_run_decides_nothing():
 
 def test_curves_are_drawn_where_a_quarter_of_the_runs_is():
     """With five runs two are needed: the offset that only the latest of them reaches is not drawn."""
-    records = made(lambda cell: {"delay": 100 if cell.values["seed"] == 0 else 0})
-    assert len(figure_3.counting(records, "parity", 0.1)) == 5
+    records = made(lambda cell: {"delay": 100 if cell.seed == 0 else 0})
+    assert len(figure_3.counting_runs(records, "parity", 0.1)) == 5
     axes = studies.get(NAME).figures(records)[0].figure.axes[0]
     line = next(line for line in axes.lines if line.get_label() == "parity, weight decay 0.1")
     offsets = list(line.get_xdata())
     assert min(offsets) == -300  # -400 is there in one run of five
     assert max(offsets) == 1700
     at_start = list(line.get_ydata())[offsets.index(0)]
-    runs = [run for run, _ in figure_3.counting(records, "parity", 0.1)]
-    assert at_start == pytest.approx(np.mean([at(run, 0).sharpness for run in runs]))
+    runs = figure_3.counting_runs(records, "parity", 0.1)
+    assert at_start == pytest.approx(np.mean([run.after(0).sharpness for run in runs]))
 
 
 def test_a_cell_that_was_stopped_ends_with_the_same_record(tmp_path, monkeypatch):

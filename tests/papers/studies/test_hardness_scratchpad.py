@@ -27,7 +27,11 @@ from jostle_papers.p2402_09963.hardness.scratchpad import (
 )
 from jostle_papers.p2402_09963.hardness.tasks import derive_seed
 from jostle_papers.p2402_09963.hardness.training import train_single
+from jostle_papers.p2402_09963.length_generalisation import LengthRecord
+from jostle_papers.p2402_09963.runs import RunRecord
+from jostle_papers.p2402_09963.scratchpad import ScratchpadRecord
 from jostle_papers.stacked.adamw import StackedAdamW
+from tests.papers.studies.made_up_runs import FITTED, OBSERVED, WRITTEN
 from tests.studies.stopping import stopped_and_resumed
 
 PAD, LENGTHS = "2402.09963/scratchpad", "2402.09963/length-generalisation"
@@ -213,9 +217,8 @@ class TestMeasures:
             finals = [names.index("encoder_norm"), names.index("decoder_norm")]
             rest = whole.per_input / whole.per_norm[:, finals].prod(axis=1)
             encoder = whole.per_norm[:, : names.index("encoder_norm")].prod(axis=1)
-            record = found.to_dict()
-            assert record[f"{start}encoder_blowup"] == pytest.approx(encoder.mean())
-            assert record[f"{start}decoder_blowup"] == pytest.approx((rest / encoder).mean())
+            assert getattr(found, f"{start}encoder_blowup") == pytest.approx(encoder.mean())
+            assert getattr(found, f"{start}decoder_blowup") == pytest.approx((rest / encoder).mean())
 
 
 def made(flat=0.001, steep=0.03, pad_blowup=0.002, spoiled=()):
@@ -225,18 +228,19 @@ def made(flat=0.001, steep=0.03, pad_blowup=0.002, spoiled=()):
     cells = study.cells(settings, range(settings.seeds))
     found = {}
     for cell in cells:
-        n, has_pad = cell.values["n"], cell.values["kind"] == "scratchpad"
+        n, has_pad = cell.n, cell.kind == "scratchpad"
         level = (0.25 if has_pad else 0.1) + (flat if has_pad else steep) * n + 0.004 * rng.normal()
         blowup = 1 + (pad_blowup if has_pad else 0.1) * n + 0.01 * rng.normal()
-        record = {"sharpness": level, "norm": 20.0, "has_converged": True}
-        record |= (
+        own = {"sharpness": level, "norm": 20.0} | (
             {"last_sharpness": level + 0.1, "released_encoder_blowup": blowup, "released_decoder_blowup": blowup}
             if has_pad
             else {"released_blowup": blowup}
         )
         if cell.key in spoiled:
-            record |= {"sharpness": 99.0, "has_converged": False}
-        found[cell.key] = record
+            own |= {"sharpness": 99.0, "has_converged": False}
+        found[cell.key] = (
+            ScratchpadRecord(**FITTED, **WRITTEN | own) if has_pad else RunRecord(**FITTED, **OBSERVED | own)
+        )
     return Records(cells, found, settings, "small")
 
 
@@ -292,7 +296,7 @@ class TestScratchpad:
         own = derive_seed("a run scratchpad", 3, 0)
         network, fitted, steps = train_scratchpad(3, plan, seed=own, sizes={"dim": 8})
         found = observe_scratchpad(network, 3, directions=4, strings=16, tests=16, seed=own)
-        assert record == {"fitted": fitted, "steps": steps, **found.to_dict()}
+        assert record == ScratchpadRecord(fitted=fitted, steps=steps, **vars(found))
 
 
 class TestLengths:
@@ -411,10 +415,10 @@ def tried(levels, spoiled=()):
     cells = study.cells(settings, range(5))
     found = {}
     for cell in cells:
-        level = levels[cell.values["kind"]]
+        level = levels[cell.kind]
         trained = [0.7 if cell.key in spoiled else 1.0] * 3
         values = trained + [min(1.0, level + 0.01 * rng.normal()) for _ in range(6)]
-        found[cell.key] = {"fitted": 500, "steps": 800, "lengths": list(range(4, 13)), "accuracy": values}
+        found[cell.key] = LengthRecord(fitted=500, steps=800, lengths=tuple(range(4, 13)), accuracy=tuple(values))
     return Records(cells, found, settings, "small")
 
 
@@ -475,4 +479,4 @@ def test_a_cell_that_was_stopped_ends_with_the_same_record(name, key, tmp_path, 
     monkeypatch.setitem(train_single.__kwdefaults__, "checkpoint_every", 10)
     again, taken = stopped_and_resumed(study, cell, settings, tmp_path / "stopped", at=25)
     assert again == whole
-    assert taken == whole["steps"] - 20  # it went on from the last state
+    assert taken == whole.steps - 20  # it went on from the last state

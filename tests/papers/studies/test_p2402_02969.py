@@ -27,14 +27,17 @@ def word_records(**exponents):
     found = {}
     cells = study.cells(settings, range(5))
     for cell in cells:
-        name, n, seed = (cell.values[key] for key in ("map", "n", "seed"))
+        name, n, seed = cell.map, cell.n, cell.seed
         value = (1.3 if name in ("rf", "drf") else 2.5) * n ** (EXPONENTS | exponents)[name] * shaken(name, n, seed)
         average = word_sensitivity.wide_change(n)[0] * shaken("average", name, n, seed) * (1 if name == "rf" else 0.5)
-        found[cell.key] = {
-            "value": value,
-            "average": average,
-            "constructed": 0.8 * value * shaken("constructed", n, seed),
-        }
+        found[cell.key] = word_sensitivity.WordRecord(
+            value=value,
+            average=average,
+            largest=value,
+            constructed=0.8 * value * shaken("constructed", n, seed),
+            absolute=value,
+            position=0,
+        )
     return Records(cells, found, settings, "small")
 
 
@@ -67,9 +70,10 @@ def test_what_a_wrong_exponent_breaks(name, exponent, said):
 
 
 def modification(error, gamma=0.1, broken=0):
-    return {
-        "error": error, "gamma": gamma, "free_bound": (2 - gamma) ** 2, "broken": broken, "count": 3, "alignment": 0.5
-    }  # fmt: skip
+    return context_modification.ModificationRecord(
+        error=error, gamma=gamma, alignment=0.5, bound=0.0, alignment_bound=1.0, feature_change=1.0,
+        free_bound=(2 - gamma) ** 2, broken=broken, count=3,
+    )  # fmt: skip
 
 
 def modification_records(broken=0, **errors):
@@ -77,14 +81,16 @@ def modification_records(broken=0, **errors):
     settings = study.scales["small"]
     cells = study.cells(settings, range(5))
     usual = {"rf": 3.3, "raf": 0.4, "raf-relu": 1.5} | errors
-    found = {
-        cell.key: {
-            f"{training}{ending}": modification(usual[cell.values["map"]] * shaken(cell.key, training), broken=broken)
-            for training in TRAININGS
-            for ending in ("", ", gamma free")
-        }
-        for cell in cells
-    }
+    found = {}
+    for cell in cells:
+        tuned, again = (modification(usual[cell.map] * shaken(cell.key, one), broken=broken) for one in TRAININGS)
+        found[cell.key] = context_modification.ContextRecord(
+            smallest_eigenvalue=1.0,
+            fine_tuned=tuned,
+            fine_tuned_free=tuned,
+            retrained=again,
+            retrained_free=again,
+        )
     return Records(cells, found, settings, "small")
 
 
@@ -110,7 +116,7 @@ def test_a_cell_is_a_function_of_its_values(tmp_path):
     context = Context(folder=tmp_path, report=lambda state: None)
     for study in (WordSensitivityStudy(), ContextModification()):
         settings = study.scales["smoke"]
-        by_map = {cell.values["map"]: cell for cell in study.cells(settings, range(1))}
+        by_map = {cell.map: cell for cell in study.cells(settings, range(1))}
         for name, cell in by_map.items():
             first, again = (study.measure(cell, settings, context) for _ in range(2))
             assert first == again, name
@@ -120,8 +126,8 @@ def test_a_cell_is_a_function_of_its_values(tmp_path):
 def test_reviews_have_no_more_than_the_dimensions_of_their_embeddings():
     study = WordSensitivityStudy()
     paper = study.cells(study.scales["paper"], range(1))
-    assert {cell.values["dim"] for cell in paper if cell.values["words"] == "reviews"} == {384}
-    assert {cell.values["dim"] for cell in paper if cell.values["words"] == "isotropic"} == {192, 384, 768}
+    assert {cell.dim for cell in paper if cell.words == "reviews"} == {384}
+    assert {cell.dim for cell in paper if cell.words == "isotropic"} == {192, 384, 768}
 
 
 def test_labels_of_reviews_are_signs(monkeypatch):

@@ -11,7 +11,11 @@ from jostle import studies
 from jostle.studies import Context, Records, Verdict, decide
 from jostle.studies.study import Cell
 from jostle_papers.p2402_09963 import figure_2, random_init
+from jostle_papers.p2402_09963.figure_4 import Figure4Record
+from jostle_papers.p2402_09963.hardness import Observation
 from jostle_papers.p2402_09963.regression import least_squares, slope, times
+from jostle_papers.p2402_09963.runs import RunRecord
+from tests.papers.studies.made_up_runs import FITTED, OBSERVED
 from tests.studies.stopping import stopped_and_resumed
 
 FIGURE_1, FIGURE_2, FIGURE_4 = (f"2402.09963/figure-{number}" for number in (1, 2, 4))
@@ -57,10 +61,11 @@ class TestRegression:
 
 
 def run(sharpness, blowup=1.0, norm=35.0, converged=True):
-    return {
-        "fitted": 300, "steps": 600, "sharpness": sharpness, "released_sharpness": sharpness * 1.01,
-        "blowup": 10 * blowup, "released_blowup": blowup, "norm": norm, "has_converged": converged,
+    own = {
+        "sharpness": sharpness, "released_sharpness": sharpness * 1.01, "blowup": 10 * blowup,
+        "released_blowup": blowup, "norm": norm, "has_converged": converged,
     }  # fmt: skip
+    return RunRecord(**FITTED, **OBSERVED | own)
 
 
 def findings(name, records):
@@ -75,10 +80,8 @@ def figure_1(slopes, spoiled=()):
     cells = study.cells(settings, range(3))
     found = {}
     for cell in cells:
-        n, target = cell.values["n"], cell.values["target"]
-        found[cell.key] = run(
-            0.3 + slopes.get(target, 0.0) * n + 0.01 * rng.normal(), 1 + slopes.get(target, 0.0) * n / 10
-        )
+        steep = slopes.get(cell.target, 0.0)
+        found[cell.key] = run(0.3 + steep * cell.n + 0.01 * rng.normal(), 1 + steep * cell.n / 10)
     for cell in cells:
         if cell.key in spoiled:
             found[cell.key] = run(50.0, converged=False)
@@ -134,8 +137,9 @@ def test_figure_2_finds_the_frontier():
     found = {}
     for cell in cells:
         norm = 30 + 5 * rng.random()
-        rise = 0.1 * cell.values["n"] - 0.2 * norm if cell.values["target"] == "parity" else 0.0
-        found[cell.key] = run(1.0, math.exp(rise + 0.02 * rng.normal()), norm)
+        rise = 0.1 * cell.n - 0.2 * norm if cell.target == "parity" else 0.0
+        made = run(1.0, math.exp(rise + 0.02 * rng.normal()), norm)
+        found[cell.key] = figure_2.Figure2Record(lr=1e-3, weight_decay=0.1, **vars(made))
     judged = findings(FIGURE_2, Records(cells, found, settings, "small"))
     assert {finding.verdict for finding in judged.values()} == {Verdict.AGREES}
     per_bit = judged["parity: log blow-up per bit at equal norm, as in the released code"]
@@ -146,7 +150,7 @@ def test_figure_2_finds_the_frontier():
 
 def test_figure_2_draws_rates_within_their_bounds():
     settings = studies.get(FIGURE_2).scales["paper"]
-    pairs = np.array([figure_2.drawn(seed, settings) for seed in range(200)])
+    pairs = np.array([figure_2.draw_rates(seed, settings) for seed in range(200)])
     assert (pairs >= [1e-4, 0]).all()
     assert (pairs <= [5e-4, 0.4]).all()
     assert abs(pairs.mean(axis=0) / [3e-4, 0.2] - 1).max() < 0.15
@@ -159,20 +163,20 @@ def figure_4(learned, sharper=0.0, unfitted=False):
     cells = study.cells(settings, range(4))
     found = {}
     for cell in cells:
-        own = [learned[cell.values["size"]] + 0.1 * rng.normal() for _ in range(2)]
+        own = [learned[cell.size] + 0.1 * rng.normal() for _ in range(2)]
         coins = [3.95 + 0.05 * rng.normal() for _ in range(2)]
         refits = {
-            kind: [{"total_sensitivity": value, "sharpness": 0.2 * value + 0.005 * rng.normal() - shift,
-                    "has_converged": True} for value in values]
+            kind: [OBSERVED | {"total_sensitivity": value, "sharpness": 0.2 * value + 0.005 * rng.normal() - shift}
+                   for value in values]
             for kind, values, shift in (("learned", own, 0.0), ("completed", coins, sharper))
         }  # fmt: skip
         fits = [True, not unfitted]
         if unfitted:
             own[1] = refits["learned"][1]["sharpness"] = 99.0
-        found[cell.key] = {
-            "true": 3.9 + 0.05 * rng.normal(), "learned": own, "completed": coins, "fits": fits, "steps": 900,
-            "refits": refits,
-        }  # fmt: skip
+        found[cell.key] = Figure4Record(
+            true=3.9 + 0.05 * rng.normal(), learned=tuple(own), completed=tuple(coins), fits=tuple(fits), steps=900,
+            refits={kind: tuple(Observation(**each) for each in some) for kind, some in refits.items()},
+        )  # fmt: skip
     return Records(cells, found, settings, "small")
 
 
@@ -206,13 +210,13 @@ def test_random_init_counts_networks():
     cells = study.cells(settings, range(3))
     found = {}
     for cell in cells:
-        is_last, is_control = cell.values["read"] == "last", cell.values["init"] == random_init.CONTROL
-        has_zero = [place % 3 > 0 for place in range(50)] if is_last or is_control else [True] * 50
-        part = {
-            "total_sensitivity": [0.5 + 0.01 * place for place in range(50)], "zero_share": [0.5] * 50,
-            "has_zero": has_zero, "is_constant": [place % 5 > 0 for place in range(50)],
-        }  # fmt: skip
-        found[cell.key] = {"zero": part} if is_control else {"zero": part, "median": part}
+        is_last, is_control = cell.read == "last", cell.init == random_init.CONTROL
+        has_zero = tuple(place % 3 > 0 or not (is_last or is_control) for place in range(50))
+        part = random_init.EnsembleRecord(
+            total_sensitivity=tuple(0.5 + 0.01 * place for place in range(50)), zero_share=(0.5,) * 50,
+            has_zero=has_zero, is_constant=tuple(place % 5 > 0 for place in range(50)),
+        )  # fmt: skip
+        found[cell.key] = random_init.RandomInitRecord(zero=part, median=None if is_control else part)
     judged = findings(study.name, Records(cells, found, settings, "small"))
     assert {finding.verdict for finding in judged.values()} == {Verdict.AGREES}
     assert len(judged) == 18

@@ -1,5 +1,6 @@
 """Sharpness of architectures: its verdicts on made-up records, its line, and that a killed cell goes on."""
 
+import dataclasses
 import math
 
 import numpy as np
@@ -10,9 +11,10 @@ from scipy import stats
 from jostle import studies
 from jostle.studies import Context, Records, Verdict, decide
 from jostle_papers.own import sharpness_architectures
-from jostle_papers.own.sharpness_architectures import NETWORKS
+from jostle_papers.own.sharpness_architectures import NETWORKS, ArchitectureRecord
 from jostle_papers.p2402_09963.hardness import HardnessPlan
 from jostle_papers.p2402_09963.regression import height
+from tests.papers.studies.made_up_runs import FITTED, OBSERVED
 from tests.studies.stopping import stopped_and_resumed
 
 NAME = "jostle/sharpness-architectures"
@@ -37,14 +39,13 @@ def made_up(slopes, spoiled=()):
     cells = study.cells(settings, range(3))
     found = {}
     for cell in cells:
-        values = cell.values
-        rise = slopes.get(values["network"], 0.0) * values["n"] if values["target"] == "parity" else 0.0
+        rise = slopes.get(cell.network, 0.0) * cell.n if cell.target == "parity" else 0.0
         sharpness = 0.2 * math.exp(rise + 0.03 * rng.normal())
-        found[cell.key] = {
-            "sharpness": sharpness, "relative_sharpness": 0.3 * sharpness, "has_converged": True, "steps": 600,
-        }  # fmt: skip
+        found[cell.key] = ArchitectureRecord(
+            **FITTED, **OBSERVED | {"sharpness": sharpness}, relative_sharpness=0.3 * sharpness, relative_rho=1.0
+        )
     for key in spoiled:
-        found[key] |= {"sharpness": 1e9, "relative_sharpness": 1e9, "has_converged": False}
+        found[key] = dataclasses.replace(found[key], sharpness=1e9, relative_sharpness=1e9, has_converged=False)
     return Records(cells, found, settings, "small")
 
 
@@ -154,8 +155,8 @@ def test_a_cell_that_was_stopped_ends_with_the_same_record(network, lr, curricul
     ((architecture, plan),) = plans
     assert architecture == network
     assert plan == HardnessPlan(batch_size=64, lr=lr, steps=40, fit_loss=0.003, settle=20, curriculum=curriculum)
-    assert whole["relative_rho"] == pytest.approx(0.1 * whole["norm"])
-    assert whole["blowup"] == 1
+    assert whole.relative_rho == pytest.approx(0.1 * whole.norm)
+    assert whole.blowup == 1
 
     again, _ = stopped_and_resumed(study, cell, settings, tmp_path / "stopped", at=25)
     assert again == whole

@@ -4,7 +4,7 @@
 """
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from jostle.landscape import POSITIONS, average_direction_sharpness, layernorm_b
 from jostle.landscape.layernorm import is_norm
 from jostle.landscape.network import Network
 from jostle.landscape.weights import WeightNoise, chosen_parameters, preserve
+from jostle.studies.schema import Struct
 from jostle_papers.p2402_09963.hardness.tasks import HardnessTask, derive_seed
 
 CONVERGED = 1e-3
@@ -32,8 +33,8 @@ _AT_ONCE = 512  # strings of a pass
 Floats = NDArray[np.float64]
 
 
-@dataclass(frozen=True)
-class Observation:
+@dataclass(frozen=True, kw_only=True)
+class Observation(Struct):
     """Measures of one network.
 
     Arguments:
@@ -47,6 +48,7 @@ class Observation:
         blowup, released_blowup: of the layer norms, by both definitions; 1, the product of nothing, without norms.
         mean_square_blowup: of paper 2's definition, over strings.
         norm: of all weights but positions.
+        has_converged: whether the run counts: its loss is below 0.001.
     """
 
     loss: float
@@ -61,15 +63,7 @@ class Observation:
     released_blowup: float
     mean_square_blowup: float
     norm: float
-
-    @property
-    def has_converged(self) -> bool:
-        """Whether the run counts."""
-        return self.loss < CONVERGED
-
-    def to_dict(self) -> dict[str, Any]:
-        """A plain dictionary, for JSON."""
-        return asdict(self) | {"has_converged": self.has_converged}
+    has_converged: bool
 
 
 def observe(
@@ -104,8 +98,9 @@ def observe(
     released = average_direction_sharpness(network, few, labels, protocol="released", std=STEP, **common)
     ends = moved.function.interval if len(few) == 2**task.n else moved.population
     blowup, released_blowup, mean_square_blowup = _blowups(network, few)
+    loss = float(np.square(outputs - wanted).mean())
     return Observation(
-        loss=float(np.square(outputs - wanted).mean()),
+        loss=loss,
         accuracy=float(((outputs > 0.5) == (wanted > 0.5)).mean()),
         total_sensitivity=_total_sensitivity(network, task.n, seed),
         sharpness=moved.value,
@@ -117,6 +112,7 @@ def observe(
         released_blowup=released_blowup,
         mean_square_blowup=mean_square_blowup,
         norm=parameter_norm(network, skip=POSITIONS),
+        has_converged=loss < CONVERGED,
     )
 
 

@@ -6,7 +6,7 @@ symbols. Paper 2 (2402.09963) trains ``BitScratchpad`` on it by teacher forcing 
 
 import inspect
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from jostle.base.progress import Progress
 from jostle.landscape import POSITIONS, average_direction_sharpness, layernorm_blowup, parameter_norm
 from jostle.landscape.weights import preserve
 from jostle.models.bit_scratchpad import BitScratchpad
+from jostle.studies.schema import Struct
 from jostle_papers.p2402_09963.hardness.designs import HardnessPlan, check_seed, first_weights
 from jostle_papers.p2402_09963.hardness.observation import draw_strings, step_length
 from jostle_papers.p2402_09963.hardness.tasks import named_task
@@ -31,8 +32,8 @@ ACCURATE = 0.999
 _AT_ONCE = 256  # strings of a pass
 
 
-@dataclass(frozen=True)
-class WrittenObservation:
+@dataclass(frozen=True, kw_only=True)
+class WrittenObservation(Struct):
     """Measures of a network with a scratchpad.
 
     Arguments:
@@ -46,6 +47,7 @@ class WrittenObservation:
         encoder_blowup, decoder_blowup: the product over the norms of the blocks of each side, the final norm left out.
         released_encoder_blowup, released_decoder_blowup: the same of 1 / standard deviation.
         norm: of all weights but positions.
+        has_converged: whether the run counts: ``written_accuracy`` is above 0.999.
     """
 
     loss: float
@@ -61,15 +63,7 @@ class WrittenObservation:
     released_encoder_blowup: float
     released_decoder_blowup: float
     norm: float
-
-    @property
-    def has_converged(self) -> bool:
-        """Whether the run counts."""
-        return self.written_accuracy > ACCURATE
-
-    def to_dict(self) -> dict[str, Any]:
-        """A plain dictionary, for JSON."""
-        return asdict(self) | {"has_converged": self.has_converged}
+    has_converged: bool
 
 
 def prefix_parities(bits: Tensor) -> Tensor:
@@ -166,10 +160,11 @@ def observe_scratchpad(
     moved = average_direction_sharpness(network, inputs, level=level, **common)
     ends = moved.function.interval if len(few) == 2**n else moved.population
     right = (write_symbols(network, whole) == prefix_parities(whole)).double()
+    written_accuracy = float(right.mean())
     sides = {protocol: _blowups(network, inputs, protocol) for protocol in ("paper", "released")}
     return WrittenObservation(
         loss=_loss(network, whole),
-        written_accuracy=float(right.mean()),
+        written_accuracy=written_accuracy,
         answer_accuracy=float(right[:, -1].mean()),
         sharpness=moved.value,
         low=ends.low,
@@ -181,6 +176,7 @@ def observe_scratchpad(
         released_encoder_blowup=sides["released"][0],
         released_decoder_blowup=sides["released"][1],
         norm=parameter_norm(network, skip=POSITIONS),
+        has_converged=written_accuracy > ACCURATE,
     )
 
 

@@ -11,7 +11,7 @@ Sources: Power et al. (2201.02177), Nanda et al. (2301.05217), and paper 1 (2403
 
 from jostle_papers.p2403_06925.grokking.course import follow
 from jostle_papers.p2403_06925.grokking.designs import DESIGNS, MLP, NANDA, RELEASED, GrokkingDesign
-from jostle_papers.p2403_06925.grokking.phases import change_points, lead_times, memorised, onset, turning_point
+from jostle_papers.p2403_06925.grokking.phases import change_points, lead_times, memorisation, onset, turning_point
 from jostle_papers.p2403_06925.grokking.plain import PlainNetwork, initial_network
 from jostle_papers.p2403_06925.grokking.tasks import (
     TASKS,
@@ -45,7 +45,7 @@ __all__ = [
     "initial_network",
     "lead_times",
     "load_run",
-    "memorised",
+    "memorisation",
     "onset",
     "split",
     "train",

@@ -13,7 +13,7 @@ from jostle_papers.p2403_06925.grokking.designs import GrokkingDesign
 from jostle_papers.p2403_06925.grokking.passes import (
     Pairs,
     cross_entropy_,
-    gathered,
+    gather_rows,
     neurons_,
     parts,
     past_neurons,
@@ -37,7 +37,7 @@ def loss_and_gradient(rows: Tensor, pairs: Pairs, layout: Layout, design: Grokki
     weights = {name: view.detach().requires_grad_() for name, view in layout.views(rows).items()}
     with torch.enable_grad():
         made = tables(weights, design)
-        inputs = gathered(made, pairs, shares_of(scores_of(made, pairs)))
+        inputs = gather_rows(made, pairs, shares_of(scores_of(made, pairs)))
     with torch.no_grad():
         back = inputs.detach()  # the same memory: inputs are not needed once their gradient is there
         loss, start, outer, bias = _backward_(made, back, pairs.labels)

@@ -11,7 +11,7 @@ from jostle.base.errors import UsageError
 from jostle.base.randomness import Stream
 from jostle.perturbations import must_be_at_least_zero, normals
 from jostle_papers.p2403_06925.grokking.designs import GrokkingDesign
-from jostle_papers.p2403_06925.grokking.passes import Pairs, gathered, logits_from_, parts, scores_of, shares_of
+from jostle_papers.p2403_06925.grokking.passes import Pairs, gather_rows, logits_from_, parts, scores_of, shares_of
 from jostle_papers.p2403_06925.grokking.tables import Tables, Weights, attention
 
 TOGETHER = (True, True)
@@ -76,7 +76,7 @@ def predictions(tables: Tables, weights: Weights, design: GrokkingDesign, pairs:
     moved = noise.reshape(networks, -1, dim)
     scores = scores_of(tables, pairs) + (moved @ parts_of.keys).view(networks, count, 2, heads).transpose(2, 3)
     shares = shares_of(scores)  # (networks, count, heads, 2)
-    inputs = gathered(tables, pairs, shares)
+    inputs = gather_rows(tables, pairs, shares)
     for rows in parts(count, networks):
         values = noise[:, rows].reshape(networks, -1, dim) @ parts_of.values
         by_head = values.view(networks, -1, 2, heads, dim // heads)

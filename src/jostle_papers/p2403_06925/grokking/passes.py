@@ -65,7 +65,7 @@ def shares_of(scores: Tensor) -> Tensor:
     return raised / (raised.sum(dim=-1, keepdim=True) + (-most).exp())
 
 
-def gathered(tables: Tables, pairs: Pairs, shares: Tensor) -> Tensor:
+def gather_rows(tables: Tables, pairs: Pairs, shares: Tensor) -> Tensor:
     """What attention adds to ``start``, (networks, count, width): the rows of both numbers, weighted with shares."""
     # embedding_bag sums weighted rows without laying them side by side first. It takes a fifth of the time of the
     # matrix product from mixed values to neurons that it stands for.
@@ -98,7 +98,7 @@ def past_neurons(tables: Tables, inputs: Tensor) -> Tensor | None:
 @torch.no_grad()
 def logits_of(tables: Tables, pairs: Pairs) -> Tensor:
     """Logits of all pairs, (networks, count, tokens)."""
-    return logits_from_(tables, gathered(tables, pairs, shares_of(scores_of(tables, pairs))))
+    return logits_from_(tables, gather_rows(tables, pairs, shares_of(scores_of(tables, pairs))))
 
 
 @torch.no_grad()

@@ -64,7 +64,7 @@ def onset(trajectory: Trajectory, accuracy: float = ONSET) -> int | None:
     return trajectory.first(unseen, accuracy)
 
 
-def memorised(trajectory: Trajectory, accuracy: float = MEMORISED) -> int | None:
+def memorisation(trajectory: Trajectory, accuracy: float = MEMORISED) -> int | None:
     """The first epoch with so high a training accuracy; None if there is none."""
     return trajectory.first("train_accuracy", accuracy)
 
@@ -77,7 +77,7 @@ def turning_point(trajectory: Trajectory, name: str) -> int | None:
     memorise, where fewer than 6 points lie between, or where one straight line does as well by the criterion of
     ``change_points``.
     """
-    start, end = memorised(trajectory), onset(trajectory, GENERALISED)
+    start, end = memorisation(trajectory), onset(trajectory, GENERALISED)
     if start is None:
         return None
     inside = [

@@ -1,18 +1,18 @@
 """Grokking: whether sensitivity falls before a network that has memorised modular addition generalises."""
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from jostle.base import checks
 from jostle.base.errors import UsageError
-from jostle.base.progress import State
-from jostle.base.store import Record
+from jostle.base.progress import part_of
 from jostle.figures import Series, curves, dots
 from jostle.studies.catalogue import register
 from jostle.studies.evidence import over_seeds, proportion, rank_correlation
 from jostle.studies.records import Records
+from jostle.studies.schema import Struct
 from jostle.studies.settings import Settings
 from jostle.studies.study import Cell, Context, Drawing, Study
 from jostle.studies.verdict import Expectation, beyond, holds_for_all, is_above, is_less, within
@@ -29,12 +29,13 @@ FIRST_SEED = 42
 PRINTED = {1: 0.102, 500: 0.031, 3000: 0.086}
 _MARGIN = 0.02  # for reading a figure, and for what rounding makes of a training run in thousands of steps
 _TRAINING = 0.95  # share of a cell's time
+_DIGITS = 7  # of curves in a record: float32 has no more
 
 ByNetwork = dict[int, float]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Choices(Settings):
+class GrokkingSettings(Settings):
     """What is trained and measured.
 
     Arguments:
@@ -65,8 +66,32 @@ class Choices(Settings):
             raise UsageError(f"bounds={self.bounds} must be two epochs between 1 and epochs={self.epochs}, in order")
 
 
+@dataclass(frozen=True)
+class GrokkingCell(Cell):
+    """Networks of one design, trained together."""
+
+    design: str
+    seed: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class GrokkingRecord(Struct):
+    """Measures along training.
+
+    Arguments:
+        trials: pairs times draws of noise at each measurement.
+        networks: one trajectory for each.
+    """
+
+    trials: int
+    networks: tuple[Trajectory, ...]
+
+
+GrokkingRecords = Records[GrokkingSettings, GrokkingCell, GrokkingRecord]
+
+
 @register
-class Grokking(Study[Choices]):
+class Grokking(Study[GrokkingSettings, GrokkingCell, GrokkingRecord]):
     """Sensitivity, weight norm and the measures of Nanda et al. along the training of networks that grok."""
 
     name = "2403.06925/grokking"
@@ -78,12 +103,12 @@ class Grokking(Study[Choices]):
     source = "Section 7.3 and appendix A.5"
     version = 1
     scales = {
-        "smoke": Choices(
+        "smoke": GrokkingSettings(
             seeds=1, task="addition:modulus=11", sizes={"dim": 16, "heads": 2, "hidden": 32, "lr": 0.003},
             epochs=60, every=5, bounds=(20, 40),
         ),
-        "small": Choices(),
-        "paper": Choices(designs=(OF_THE_PAPER, "nanda"), epochs=20_000),
+        "small": GrokkingSettings(),
+        "paper": GrokkingSettings(designs=(OF_THE_PAPER, "nanda"), epochs=20_000),
     }  # fmt: skip
     deviations = (
         "The network is that of the released code, from which the figures come: no residual stream and AdamW with "
@@ -96,12 +121,12 @@ class Grokking(Study[Choices]):
         "Six networks, seeds 42 to 47, of 15,000 epochs at small scale; the paper shows seeds 42 to 44 and 17,000.",
     )
 
-    def cells(self, settings: Choices, seeds: Sequence[int]) -> list[Cell]:
-        return [Cell.of(design=design, seed=seed) for seed in seeds for design in settings.designs]
+    def cells(self, settings: GrokkingSettings, seeds: Sequence[int]) -> list[GrokkingCell]:
+        return [GrokkingCell(design, seed) for seed in seeds for design in settings.designs]
 
-    def measure(self, cell: Cell, settings: Choices, context: Context) -> Record:
-        design = dataclasses.replace(grokking.DESIGNS.get(cell.values["design"]), **settings.sizes)
-        first = FIRST_SEED + cell.values["seed"] * settings.networks
+    def measure(self, cell: GrokkingCell, settings: GrokkingSettings, context: Context) -> GrokkingRecord:
+        design = dataclasses.replace(grokking.DESIGNS.get(cell.design), **settings.sizes)
+        first = FIRST_SEED + cell.seed * settings.networks
         run = grokking.train(
             settings.task,
             design,
@@ -110,33 +135,36 @@ class Grokking(Study[Choices]):
             every=settings.every,
             folder=context.folder,
             device=context.device,
-            progress=_within(context.report, 0.0, _TRAINING),
+            progress=part_of(context.report, 0.0, _TRAINING),
         )
         found = grokking.follow(
-            run, std=settings.std, draws=settings.draws, progress=_within(context.report, _TRAINING, 1.0)
+            run, std=settings.std, draws=settings.draws, progress=part_of(context.report, _TRAINING, 1.0)
         )
         trials = run.training_rows().shape[1] * settings.draws
-        return {"trials": trials, "networks": [_shortened(each.to_dict()) for each in found]}
+        return GrokkingRecord(trials=trials, networks=tuple(each.rounded(_DIGITS) for each in found))
 
-    def figures(self, records: Records[Choices]) -> list[Drawing]:
+    def figures(self, records: GrokkingRecords) -> list[Drawing]:
         return [
             drawing
             for design in records.settings.designs
-            for drawing in _drawings(design, _trajectories(records, design), records.settings)
+            for drawing in _draw(design, _trajectories(records, design), records.settings)
         ]
 
-    def expectations(self, records: Records[Choices]) -> list[Expectation]:
+    def expectations(self, records: GrokkingRecords) -> list[Expectation]:
         found = []
         for design in records.settings.designs:
             networks = _trajectories(records, design)
-            said = _phases(networks, PAPERS, records.settings.bounds, f" ({design})")
+            said = _expect_phases(networks, PAPERS, records.settings.bounds, f" ({design})")
             found += said if design == OF_THE_PAPER else [beyond(each) for each in said]
-            ours = _phases(networks, TOKENWISE, records.settings.bounds, f" ({design})")
-            found += [beyond(each) for each in [*ours, *_generalising(networks, design), *_leading(networks, design)]]
-        return [*found, *(beyond(each) for each in _printed(records))]
+            ours = _expect_phases(networks, TOKENWISE, records.settings.bounds, f" ({design})")
+            found += [
+                beyond(each)
+                for each in [*ours, *_expect_generalising(networks, design), *_expect_lead(networks, design)]
+            ]
+        return [*found, *(beyond(each) for each in _expect_printed(records))]
 
 
-def _phases(networks: Sequence[Trajectory], name: str, bounds: Sequence[int], where: str) -> list[Expectation]:
+def _expect_phases(networks: Sequence[Trajectory], name: str, bounds: Sequence[int], where: str) -> list[Expectation]:
     """Down to the first bound, up to the second, down to the onset, and down again across it."""
     label = name.replace("_", " ")
     first, second = bounds
@@ -164,12 +192,12 @@ def _phases(networks: Sequence[Trajectory], name: str, bounds: Sequence[int], wh
     ]
 
 
-def _generalising(networks: Sequence[Trajectory], design: str) -> list[Expectation]:
+def _expect_generalising(networks: Sequence[Trajectory], design: str) -> list[Expectation]:
     late = [network.seed for network in networks if onset(network) is None]
     return [holds_for_all(f"every network generalises within the epochs ({design})", len(late), len(networks))]
 
 
-def _leading(networks: Sequence[Trajectory], design: str) -> list[Expectation]:
+def _expect_lead(networks: Sequence[Trajectory], design: str) -> list[Expectation]:
     """Whether the turn of sensitivity comes before the onset, before those of other measures, and goes with it."""
     leads = {network.seed: found for network in networks if (found := lead_times(network))}
     own = {seed: float(found[PAPERS]) for seed, found in leads.items() if PAPERS in found}
@@ -188,28 +216,27 @@ def _leading(networks: Sequence[Trajectory], design: str) -> list[Expectation]:
     ]
 
 
-def _printed(records: Records[Choices]) -> list[Expectation]:
+def _expect_printed(records: GrokkingRecords) -> list[Expectation]:
     """The numbers of the stored figure, where the same network was trained."""
-    settings, standard = records.settings, Choices()
+    settings, standard = records.settings, GrokkingSettings()
     asked = []
     for cell, record in records:
-        for network in map(Trajectory.from_dict, record["networks"]):
-            is_theirs = cell.values["design"] == OF_THE_PAPER and network.seed == FIRST_SEED
+        for network in record.networks:
+            is_theirs = cell.design == OF_THE_PAPER and network.seed == FIRST_SEED
             if not is_theirs or (settings.task, settings.sizes, settings.std) != (standard.task, {}, standard.std):
                 continue
             for epoch, printed in PRINTED.items():
-                flips = round(network.at(PAPERS, epoch) * record["trials"])
-                share = proportion(flips, record["trials"])
+                flips = round(network.at(PAPERS, epoch) * record.trials)
+                share = proportion(flips, record.trials)
                 asked.append(within(f"joint sensitivity of seed 42 after epoch {epoch}", share, printed, _MARGIN))
     return asked
 
 
-def _trajectories(records: Records[Choices], design: str) -> list[Trajectory]:
-    found = records.where(design=design).column("networks")
-    return [Trajectory.from_dict(network) for networks in found for network in networks]
+def _trajectories(records: GrokkingRecords, design: str) -> list[Trajectory]:
+    return [network for _, record in records.where(design=design) for network in record.networks]
 
 
-def _drawings(design: str, networks: Sequence[Trajectory], settings: Choices) -> list[Drawing]:
+def _draw(design: str, networks: Sequence[Trajectory], settings: GrokkingSettings) -> list[Drawing]:
     began = {network.seed: onset(network) for network in networks}
     told = [f"seed {seed} {'not' if at is None else f'at {at:,}'}" for seed, at in began.items()]
     when = f"when they generalise, within {settings.epochs:,} epochs: {', '.join(told)}"
@@ -224,8 +251,8 @@ def _drawings(design: str, networks: Sequence[Trajectory], settings: Choices) ->
             f"networks ({design}); {when}.",
             "Curves of sensitivity over epochs, one for each network.",
         ),
-        _over_epochs(networks, design, "accuracy", ("train_accuracy", "test_accuracy", "unmirrored_accuracy")),
-        _over_epochs(networks, design, "loss", ("train_loss", "test_loss", "restricted_loss", "excluded_loss")),
+        _draw_over_epochs(networks, design, "accuracy", ("train_accuracy", "test_accuracy", "unmirrored_accuracy")),
+        _draw_over_epochs(networks, design, "loss", ("train_loss", "test_loss", "restricted_loss", "excluded_loss")),
     ]
     if measures:
         rows = {
@@ -244,7 +271,7 @@ def _drawings(design: str, networks: Sequence[Trajectory], settings: Choices) ->
     return drawn
 
 
-def _over_epochs(networks: Sequence[Trajectory], design: str, kind: str, names: Sequence[str]) -> Drawing:
+def _draw_over_epochs(networks: Sequence[Trajectory], design: str, kind: str, names: Sequence[str]) -> Drawing:
     """Some measures over epochs, the mean and the range over networks."""
     series = [
         mean_and_range(
@@ -261,14 +288,3 @@ def _over_epochs(networks: Sequence[Trajectory], design: str, kind: str, names: 
         f"The mean and the range of each {kind} over {len(networks)} networks ({design}), not smoothed.",
         f"Curves of {kind} over epochs.",
     )
-
-
-def _within(report: Callable[[State], None], start: float, end: float) -> Callable[[State], None]:
-    """``report`` for a part of the work that goes from one share to another."""
-    return lambda state: report(dataclasses.replace(state, share=start + (end - start) * state.share))
-
-
-def _shortened(record: Mapping[str, Any]) -> dict[str, Any]:
-    """The same with 7 digits, which is what float32 has."""
-    short = {name: [float(f"{value:.7g}") for value in values] for name, values in record["curves"].items()}
-    return {**record, "curves": short}

@@ -9,11 +9,18 @@ Source: paper 1 (2403.06925), appendix A.6, Figure 26.
 """
 
 from jostle_papers.p2403_06925.parity.designs import DESIGNS, BitClassifier, ParityDesign
-from jostle_papers.p2403_06925.parity.measures import ParityLook, ParityObserver, enumerated
-from jostle_papers.p2403_06925.parity.onsets import before_learning, lead, learnt, relative_lead, rise, ways
+from jostle_papers.p2403_06925.parity.measures import ParityLook, ParityObserver, enumerate_measures
+from jostle_papers.p2403_06925.parity.onsets import (
+    lead,
+    learning_step,
+    relative_lead,
+    rise,
+    value_before_learning,
+    ways,
+)
 from jostle_papers.p2403_06925.parity.recurrent import BitLSTM, BitStateSpace
 from jostle_papers.p2403_06925.parity.task import SparseParity
-from jostle_papers.p2403_06925.parity.training import ParityCourse, ParityPlan, train
+from jostle_papers.p2403_06925.parity.training import ParityCourse, ParityPlan, TrainedClassifier, train
 from jostle_papers.p2403_06925.parity.transformer import BitTransformer
 
 __all__ = [
@@ -28,12 +35,13 @@ __all__ = [
     "ParityObserver",
     "ParityPlan",
     "SparseParity",
-    "before_learning",
-    "enumerated",
+    "TrainedClassifier",
+    "enumerate_measures",
     "lead",
-    "learnt",
+    "learning_step",
     "relative_lead",
     "rise",
     "train",
+    "value_before_learning",
     "ways",
 ]

@@ -20,7 +20,6 @@ For g = chi_S both sensitivities are p / d and both coefficients 1. The same poi
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
@@ -34,6 +33,7 @@ from jostle.base.estimate import Estimate, Interval
 from jostle.base.model import eval_mode
 from jostle.boolean import cube, fourier, pointwise
 from jostle.intervals import fixed
+from jostle.studies.schema import IfGiven, Struct
 from jostle_papers.p2403_06925.parity.task import SparseParity
 
 LARGEST = 16  # bits of which all 2^d inputs are tried
@@ -62,13 +62,34 @@ class ParityLook:
         """The numbers without their intervals."""
         return {name: estimate.value for name, estimate in self.estimates.items()}
 
-    def to_dict(self) -> dict[str, Any]:
-        """A plain dictionary, for JSON; ends at infinity are left out."""
-        found = {
-            name: {key: number for key in ("value", "low", "high") if math.isfinite(number := getattr(each, key))}
-            for name, each in self.estimates.items()
-        }
-        return {"estimates": found, "influences": list(self.influences), "flips": list(self.flips)}
+    def record(self) -> "ParityLookRecord":
+        """The look as a file holds it."""
+        found = {name: EstimateRecord.of(estimate) for name, estimate in self.estimates.items()}
+        return ParityLookRecord(estimates=found, influences=self.influences, flips=self.flips)
+
+
+@dataclass(frozen=True, kw_only=True)
+class EstimateRecord(Struct):
+    """A number and the ends of its interval; None if it has none."""
+
+    value: float
+    low: IfGiven[float | None] = None
+    high: IfGiven[float | None] = None
+
+    @classmethod
+    def of(cls, estimate: Estimate) -> "EstimateRecord":
+        """The record of an estimate."""
+        low, high = (end if math.isfinite(end) else None for end in (estimate.low, estimate.high))
+        return cls(value=estimate.value, low=low, high=high)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ParityLookRecord(Struct):
+    """A ``ParityLook`` as a file holds it."""
+
+    estimates: dict[str, EstimateRecord]
+    influences: tuple[float, ...]
+    flips: tuple[int, ...]
 
 
 class ParityObserver:
@@ -152,11 +173,11 @@ class ParityObserver:
 
 
 @torch.no_grad()
-def enumerated(network: nn.Module, task: SparseParity) -> dict[str, float]:
+def enumerate_measures(network: nn.Module, task: SparseParity) -> dict[str, float]:
     """All measures exactly, from all 2^d inputs; d at most 16.
 
     >>> parity = SparseParity(5, (0, 3))
-    >>> found = enumerated(torch.nn.Sequential(_Monomial(parity)), parity)
+    >>> found = enumerate_measures(torch.nn.Sequential(_Monomial(parity)), parity)
     >>> found["sensitivity"], found["output_coefficient"], found["test_accuracy"]
     (0.4, 1.0, 1.0)
     """

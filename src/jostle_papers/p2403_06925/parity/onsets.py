@@ -42,7 +42,7 @@ def ways(task: SparseParity) -> dict[str, tuple[float, float]]:
     }
 
 
-def learnt(course: Trajectory) -> int | None:
+def learning_step(course: Trajectory) -> int | None:
     """The first step with a test accuracy of 99 %; None if there is none."""
     return course.first(ACCURACY, LEARNT)
 
@@ -63,7 +63,7 @@ def rise(course: Trajectory, name: str, task: SparseParity, share: float = HALF)
     known = ways(task)
     if name not in known:
         raise unknown_name("measure that rises", name, known)
-    end = learnt(course)
+    end = learning_step(course)
     if end is None:
         return None
     start, goal = known[name]
@@ -94,7 +94,7 @@ def relative_lead(course: Trajectory, name: str, task: SparseParity, share: floa
     return ahead / began if ahead is not None and began else None
 
 
-def before_learning(course: Trajectory, name: str, task: SparseParity, share: float = 0.1) -> float | None:
+def value_before_learning(course: Trajectory, name: str, task: SparseParity, share: float = 0.1) -> float | None:
     """A measure at the last look before test accuracy has risen by ``share``: by a tenth, while it is below 55 %.
 
     None where the network has not learnt, or where accuracy is there from the first look on.

@@ -4,7 +4,6 @@
 one epoch of 50,000 examples, so the looks here are between steps.
 """
 
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,12 +15,13 @@ from jostle.base import checks
 from jostle.base.model import eval_mode, on_device
 from jostle.base.progress import Progress
 from jostle.base.store import Record
+from jostle.studies.schema import Struct
 from jostle.training.batches import Batches
 from jostle.training.evaluation import predictions
 from jostle.training.objective import losses as example_losses
 from jostle.training.randomness import order
 from jostle_papers.p2403_06925.parity.designs import BitClassifier, ParityDesign, as_design
-from jostle_papers.p2403_06925.parity.measures import ParityObserver
+from jostle_papers.p2403_06925.parity.measures import ParityLookRecord, ParityObserver
 from jostle_papers.p2403_06925.parity.onsets import ACCURACY, LEARNT
 from jostle_papers.p2403_06925.parity.task import SparseParity
 from jostle_papers.stacked.layout import Layout
@@ -35,35 +35,30 @@ _DENSITY = 50  # looks come after 1 / 50 more steps
 _AT_ONCE = 1000  # training examples of a pass
 
 
-@dataclass(frozen=True)
-class ParityCourse:
+@dataclass(frozen=True, kw_only=True)
+class ParityCourse(Struct):
     """What was seen of one network while it was trained.
 
     Arguments:
         trajectory: curves of train_loss, train_accuracy and the measures of ``measures``. What it calls epochs are
             steps here.
-        last: the last look with its intervals, influences and flips, as ``ParityLook.to_dict`` has it.
+        last: the last look, with intervals, influences and flips.
         epoch: steps of an epoch.
         parameters: number of weights of the network.
-        network: as it was at the end; None if the course was read from a record.
     """
 
     trajectory: Trajectory
-    last: Mapping[str, Any] = field(repr=False)
+    last: ParityLookRecord = field(repr=False)
     epoch: int
     parameters: int
-    network: BitClassifier | None = field(default=None, repr=False, compare=False)
 
-    def to_dict(self) -> dict[str, Any]:
-        """A plain dictionary, for JSON; without the network."""
-        about = {"last": dict(self.last), "epoch": self.epoch, "parameters": self.parameters}
-        return {"trajectory": self.trajectory.to_dict(), **about}
 
-    @classmethod
-    def from_dict(cls, record: Mapping[str, Any]) -> "ParityCourse":
-        """The course that ``to_dict`` wrote."""
-        trajectory = Trajectory.from_dict(record["trajectory"])
-        return cls(trajectory, record["last"], record["epoch"], record["parameters"])
+@dataclass(frozen=True)
+class TrainedClassifier:
+    """A network that was trained on a sparse parity, and what was seen of it."""
+
+    network: BitClassifier = field(repr=False)
+    course: ParityCourse
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,7 +109,7 @@ def train(
     checkpoint_every: int = 200,
     device: str | torch.device = "cpu",
     progress: Progress = False,
-) -> ParityCourse:
+) -> TrainedClassifier:
     """Train a network and look at it before training, along the way, and at the end.
 
     With ``folder`` training that was interrupted resumes and ends with the same weights and the same looks, bit for
@@ -141,7 +136,7 @@ def train(
     place = None if folder is None else check_folder(folder)
     training = ParityTraining(task, as_design(design), plan, seed, place, on_device(device))
     state = train_stacked(training, folder=place, checkpoint_every=checkpoint_every, device=device, progress=progress)
-    return training.course(state)
+    return training.result(state)
 
 
 class ParityTraining(StackedTraining[StackedState]):
@@ -223,20 +218,20 @@ class ParityTraining(StackedTraining[StackedState]):
         _, seen = self._looks.last(state.steps)
         return f"test accuracy {seen[ACCURACY]:.3f}  sensitivity {seen['sensitivity']:.4f}"
 
-    def course(self, state: StackedState) -> ParityCourse:
-        """What was seen, put together, with a last look at the network."""
+    def result(self, state: StackedState) -> TrainedClassifier:
+        """The network, and what was seen of it, with a last look."""
         looks = self._looks.until(state.steps)
         rows = list(looks.values())
         curves = {name: tuple(row[name] for row in rows) for name in rows[0]}
         network = self._layout.unstack(state.weights, 0).to(state.weights.device)
         assert isinstance(network, BitClassifier)
-        return ParityCourse(
-            Trajectory(self._seed, tuple(looks), curves),
-            self._last_observer.look(network).to_dict(),
-            self._design.steps,
-            self._layout.count,
-            network,
+        course = ParityCourse(
+            trajectory=Trajectory(self._seed, tuple(looks), curves),
+            last=self._last_observer.look(network).record(),
+            epoch=self._design.steps,
+            parameters=self._layout.count,
         )
+        return TrainedClassifier(network, course)
 
     def _last_step(self, done: int) -> int:
         """When training ends, as far as it is known after ``done`` steps."""
