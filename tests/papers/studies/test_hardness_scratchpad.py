@@ -57,12 +57,12 @@ class ByHand(BitScratchpad):
         super().__init__(max_length=n, dim=8)
         self.wrong = wrong
 
-    def _encoded(self, bits):
-        super()._encoded(bits)  # so that its norms are seen
+    def _encode(self, bits):
+        super()._encode(bits)  # so that its norms are seen
         return bits
 
-    def _decoded(self, encoded, before):
-        super()._decoded(super()._encoded(encoded), before)
+    def _decode(self, encoded, before):
+        super()._decode(super()._encode(encoded), before)
         previous = torch.cat([torch.ones_like(before[:, :0].sum(dim=1, keepdim=True)), before], dim=1)
         symbols = previous * encoded[:, : previous.shape[1]]
         if self.wrong is not None and self.wrong < symbols.shape[1]:
