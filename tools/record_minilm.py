@@ -27,11 +27,12 @@ from jostle.base.estimate import provenance
 from jostle.base.store import Store
 from jostle.cli import main as jostle_command
 from jostle.data import TextDataset
+from jostle.estimates.request import Request
 from jostle.integrations import TextReader, load, reader_of
 from jostle.intervals.fixed import clopper_pearson
 from jostle.perturbations import Deletion
 from jostle.report import recover
-from jostle.report.texts import TextSettings, flip_counts
+from jostle.report.texts import flip_counts
 from jostle.tokens import Words
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -210,8 +211,8 @@ def by_kind(reviews: TextDataset) -> dict[str, list[float]]:
     """Every token of the reviews deleted once: for each kind of token how many there are and how many flip."""
     model: Any = load(f"hf:{FOLDER / 'classifier'}")
     reader = reader_of(model)
-    settings = TextSettings(Words(special=False), Deletion())
-    counts, _ = flip_counts({"minilm": model}, reader.encode(reviews), settings, draws=1)
+    request = Request.build(tokens=Words(special=False), perturbation=Deletion())
+    counts, _ = flip_counts({"minilm": model}, reader.encode(reviews), request, draws=1)
     tallies: dict[str, list[float]] = {kind: [0, 0] for kind in (*KINDS, "punctuation", "other word", "all")}
     for texts, row in zip(reviews.texts, counts["minilm"], strict=True):
         for piece in reader.pieces(texts):

@@ -9,7 +9,7 @@ from typing import Annotated
 from cyclopts import Parameter
 from rich.console import Console
 
-from jostle.cli.numbers import whole
+from jostle.cli.options import whole
 
 
 def demo(

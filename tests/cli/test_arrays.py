@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import jostle
-from jostle.cli.inputs import load_inputs, load_labelled, load_model
+from jostle.cli.subject import load_inputs, load_model
 from tests.cli.test_cli import MODEL, basic, run
 
 WORDS = "zoo:text-encoder:vocabulary=30,dim=16,depth=1,heads=2,mlp_dim=16"
@@ -73,7 +73,7 @@ def test_a_file_of_labels_alone_has_no_inputs(capsys, folder):
 
 def test_several_inputs_stay_named(folder):
     np.savez("named.npz", input_ids=np.ones((3, 2), dtype=int), attention_mask=np.ones((3, 2)), labels=[1, 0, 1])
-    inputs, labels = load_labelled("named.npz", "train", 2)
+    inputs, labels = load_inputs("named.npz", limit=2)
     assert set(inputs) == {"input_ids", "attention_mask"}
     assert labels.tolist() == [1, 0]
 
@@ -81,7 +81,7 @@ def test_several_inputs_stay_named(folder):
 def test_bytes_in_the_other_order_and_endings_in_capitals_are_read(folder):
     np.save("swapped.npy", np.load("inputs.npy").astype(">f4"))
     (folder / "swapped.npy").rename("swapped.NPY")
-    assert torch.equal(load_inputs("swapped.NPY", "train", None), torch.from_numpy(np.load("inputs.npy")))
+    assert torch.equal(load_inputs("swapped.NPY")[0], torch.from_numpy(np.load("inputs.npy")))
 
 
 @pytest.mark.parametrize("command", ["measure", "corrupt"])
@@ -102,9 +102,7 @@ def test_words_of_an_array_are_deleted_unless_something_else_is_asked_for(capsys
     torch.set_default_dtype(torch.float32)
     command = ("measure", "--model", WORDS, "--data", "ids.npy", "--tokens", "words", "--quiet", "--json")
     code, out, _ = run(capsys, *command)
-    wanted = jostle.measure(
-        load_model(WORDS), load_inputs("ids.npy", "train", None), tokens="words", perturbation="deletion"
-    )
+    wanted = jostle.measure(load_model(WORDS), load_inputs("ids.npy")[0], tokens="words", perturbation="deletion")
     assert code == 0
     assert json.loads(out)["settings"]["perturbation"] == "deletion"
     assert json.loads(out)["value"] == wanted.value

@@ -334,6 +334,6 @@ def test_ctrl_c_before_anything_is_known_is_one_line(capsys, folder, monkeypatch
     def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("jostle.cli.inputs.load_model", interrupt)
+    monkeypatch.setattr("jostle.cli.subject.load_model", interrupt)
     code, out, err = run(capsys, "measure", *basic())
     assert (code, out, err) == (130, "", "jostle: interrupted\n")

@@ -11,8 +11,8 @@ import pytest
 
 import jostle
 from jostle.base.errors import UsageError
-from jostle.cli.inputs import load_inputs, load_model
-from jostle.cli.outputs import check_outputs
+from jostle.cli.output import check_outputs
+from jostle.cli.subject import load_inputs, load_model
 from tests.cli.test_cli import MODEL, basic, run
 
 WHOLE = {"measure": basic(), "corrupt": ["--data", "images.npz"], "boolean": ["table.txt"]}
@@ -32,7 +32,7 @@ def folder(tmp_path, monkeypatch):
         ("measure", ("-o", "inputs.npy"), "--output inputs.npy would replace a file that --data inputs.npy reads"),
         ("measure", ("-o", "sub/../inputs.npy"), "would replace a file that --data inputs.npy reads"),
         ("measure", ("-o", "link.npy"), "would replace a file that --data inputs.npy reads"),
-        ("measure", ("--report", "my_model.py"), "--report my_model.py would replace a file that --model py:my_model"),
+        ("measure", ("--report", "my_model.py"), "--report my_model.py is a file that jostle did not write"),
         ("measure", ("--weights", "w.bin", "-o", "w.bin"), "would replace a file that --weights w.bin reads"),
         ("measure", ("--tokenizer", "t.json", "-o", "t.json"), "would replace a file that --tokenizer t.json reads"),
         ("measure", ("-o", "r.json", "--report", "r.json"), "--output r.json and --report r.json are one file"),
@@ -68,33 +68,40 @@ def test_every_model_of_a_comparison_is_kept(capsys, folder):
     )
     (folder / "v.bin").write_text("")
     command = ("compare", *models, "--data", "inputs.npy", "--tokens", "rows")
-    for name in ("my_model.py", "v.bin"):
+    for name, message in {
+        "my_model.py": "is a file that jostle did not write",
+        "v.bin": "would replace a file",
+    }.items():
         code, _, err = run(capsys, *command, "-o", name)
         assert (code, err.count("\n")) == (2, 1)
-        assert f"--output {name} would replace" in err
+        assert f"--output {name} {message}" in err
 
 
-@pytest.mark.parametrize(
-    "spec",
-    ["csv:data.csv", "csv:data.csv:text=a", "timm:net:checkpoint=data.csv", "py:data:make", "py:./data.csv:make"],
-)
-def test_files_of_all_kinds_of_specs_are_known(folder, spec):
-    name = "data.py" if spec.startswith("py:data") else "data.csv"
-    Path(name).write_text("text")
-    with pytest.raises(UsageError, match="would replace"):
-        check_outputs({"--output": Path(name)}, [("--model", spec)])
-    check_outputs({"--output": Path("other.json"), "--report": None}, [("--model", spec), ("--weights", None)])
+@pytest.mark.parametrize("name", ["notes.txt", "config.json", "photo.png", "data.csv", "page.html", "empty.json"])
+def test_a_file_of_somebody_else_is_replaced_only_by_force(folder, name):
+    Path(name).write_bytes(b"" if "empty" in name else b"this is mine" * 20_000)
+    with pytest.raises(UsageError, match=f"--output {name} is a file that jostle did not write; give .* or --force"):
+        check_outputs({"--output": Path(name)}, force=False)
+    check_outputs({"--output": Path(name), "--report": None}, force=True)
+    with pytest.raises(UsageError, match="would replace a file that --data"):
+        check_outputs({"--output": Path(name)}, force=True, read=[("--data", name), ("--weights", None)])
 
 
-def test_files_of_a_folder_are_kept_and_earlier_results_are_not(folder):
-    Path("net").mkdir()
-    Path("net/config.json").write_text('{"model_type": "bert"}')
-    Path("net/result.json").write_text('{\n "kind": "jostle/measurement"}')
-    for spec in ("hf:net", "hf:net:features"):
-        with pytest.raises(UsageError, match=r"config\.json would replace a file that --model hf:net"):
-            check_outputs({"--output": Path("net/config.json")}, [("--model", spec)])
-        check_outputs({"--output": Path("net/result.json")}, [("--model", spec)])
-        check_outputs({"--output": Path("net/new.json")}, [("--model", spec)])
+@pytest.mark.parametrize("name", ["r.json", "r", "r.html", "s.svg", "s.png", "s.pdf"])
+def test_what_jostle_wrote_is_replaced_without_force(capsys, folder, name):
+    flag = {".html": "--report", ".json": "-o", "": "-o"}.get(Path(name).suffix, "--plot")
+    command = ("sweep", *basic(), "--stds", 1) if flag == "--plot" else ("measure", *basic())
+    for _ in range(2):
+        code, _, err = run(capsys, *command, "--draws", 1, flag, name)
+        assert (code, err) == (0, "")
+
+
+def test_force_replaces_the_file(capsys, folder):
+    Path("mine.json").write_text("{}")
+    for flags, code in (((), 2), (("--force",), 0)):
+        assert run(capsys, "measure", *basic(), "--draws", 1, "-o", "mine.json", *flags)[0] == code
+    assert jostle.load("mine.json").settings.plan == "grid:draws=1"
+    assert run(capsys, "measure", *basic(), "--draws", 1, "-o", "inputs.npy", "--force")[0] == 2
 
 
 @pytest.mark.parametrize("flags", [(), ("--json",)])
@@ -142,7 +149,7 @@ def test_an_error_of_the_system_is_one_line(capsys, folder, monkeypatch):
 
 
 def test_files_are_written_even_if_nobody_reads(tmp_path):
-    program = "from jostle.cli.outputs import say; say('x' * 100_000); say('y'); open('done', 'w').close()"
+    program = "from jostle.cli.output import say; say('x' * 100_000); say('y'); open('done', 'w').close()"
     reader, writer = os.pipe()
     os.close(reader)
     try:
@@ -170,7 +177,7 @@ def test_without_randomness_every_token_is_tried_once_unless_a_rule_is_given(cap
     model = load_model("py:my_model.py:make")
     response = "margin" if "margin" in more else "flip"
     choices = {"tokens": "coordinates", "perturbation": "replace-by:0", "response": response}
-    wanted = jostle.measure(model, load_inputs("inputs.npy", "train", None), plan=plan, **choices)
+    wanted = jostle.measure(model, load_inputs("inputs.npy")[0], plan=plan, **choices)
     assert code == 0
     assert (found["value"], found["passes"]) == (wanted.value, wanted.passes)
     assert found["settings"]["plan"] == wanted.settings.plan

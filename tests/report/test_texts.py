@@ -4,14 +4,19 @@ import numpy as np
 import pytest
 import torch
 
+from jostle.estimates.request import Request
 from jostle.integrations.text_pieces import Piece
 from jostle.perturbations import Deletion, GaussianNoise
 from jostle.report import Page, Section, render
-from jostle.report.texts import TextSettings, clean_answers, flip_counts, legend, passage, root_mean_square, rows_of
+from jostle.report.texts import clean_answers, flip_counts, legend, passage, root_mean_square, rows_of
 from jostle.tokens import Embeddings, Words
 from tests.tokens.made_up_texts import PAD, Bag, network, padded, sentences
 
 TEXTS = sentences([3, 9, 4, 7, 5])
+
+
+def asked(tokens, perturbation, **options):
+    return Request.build(tokens=tokens, perturbation=perturbation, **options)
 
 
 def alone(model, ids):
@@ -22,8 +27,8 @@ def alone(model, ids):
 
 def test_deletion_is_a_loop_over_single_texts():
     model = network("roberta")
-    way = TextSettings(Words(special=False), Deletion())
-    counts, draws = flip_counts({"m": model}, padded(TEXTS), way, draws=7)
+    request = asked(Words(special=False), Deletion())
+    counts, draws = flip_counts({"m": model}, padded(TEXTS), request, draws=7)
     assert draws == 1  # no randomness
     expected = np.full((5, 9), np.nan)
     for row, ids in enumerate(TEXTS):
@@ -42,8 +47,8 @@ def test_noise_flips_a_bag_of_words_as_often_as_the_closed_form_says(side):
 
     model, std, draws = Bag(), 3.0, 400
     given = padded(TEXTS, side)
-    counts, made = flip_counts({"m": model}, given, TextSettings(Embeddings(), GaussianNoise(std), seed=3), draws)
-    logits = clean_answers({"m": model}, given, TextSettings(Embeddings(), GaussianNoise(0.0)))["m"].reshape(-1)
+    counts, made = flip_counts({"m": model}, given, asked(Embeddings(), GaussianNoise(std), seed=3), draws)
+    logits = clean_answers({"m": model}, given, asked(Embeddings(), GaussianNoise(0.0)))["m"].reshape(-1)
     assert made == draws
     for row, ids in enumerate(TEXTS):
         share = float(ndtr(-abs(float(logits[row])) * len(ids) / (std * float(model.weights.detach().norm()))))
@@ -55,14 +60,14 @@ def test_noise_flips_a_bag_of_words_as_often_as_the_closed_form_says(side):
 
 def test_models_get_the_same_noise():
     twins = {"a": Bag(), "b": Bag()}
-    counts, _ = flip_counts(twins, padded(TEXTS), TextSettings(Embeddings(), GaussianNoise(2.0)), 20)
+    counts, _ = flip_counts(twins, padded(TEXTS), asked(Embeddings(), GaussianNoise(2.0)), 20)
     assert np.array_equal(counts["a"], counts["b"], equal_nan=True)
 
 
 def test_clean_answers_come_in_the_order_of_the_texts():
     model = network("bert")
     given = padded(TEXTS)
-    found = clean_answers({"m": model}, given, TextSettings(Embeddings(), GaussianNoise(1.0), batch_size=2))["m"]
+    found = clean_answers({"m": model}, given, asked(Embeddings(), GaussianNoise(1.0), batch_size=2))["m"]
     assert torch.allclose(found, torch.stack([alone(model, ids) for ids in TEXTS]))
 
 
@@ -71,8 +76,8 @@ def test_clean_answers_come_in_the_order_of_the_texts():
 def test_the_size_of_embedded_tokens(where, special):
     model = network("bert")
     given = padded(TEXTS)
-    settings = TextSettings(Embeddings(where, special=special), GaussianNoise(0.0))
-    found = root_mean_square({"m": model}, given, settings)["m"]
+    request = asked(Embeddings(where, special=special), GaussianNoise(0.0))
+    found = root_mean_square({"m": model}, given, request)["m"]
     words = model.get_input_embeddings()
     squares = []
     for ids in TEXTS:

@@ -95,7 +95,7 @@ import json, os, resource, signal, socket, sys, traceback
 sys.path.insert(0, {str(ROOT)!r})
 import torch._dynamo  # slow to import, for any optimiser: once here, not in each command
 from jostle import studies
-from jostle.cli.app import main
+from jostle.cli import main
 from tests.studies.test_kills import make_known
 
 def refuse(*_, **__):

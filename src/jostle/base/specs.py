@@ -4,7 +4,7 @@ The command line and the keyword arguments of ``measure`` take the same specs: `
 """
 
 import inspect
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from types import UnionType
 from typing import Any, TypeVar
 
@@ -15,7 +15,7 @@ Thing = TypeVar("Thing")
 
 
 def build(registry: Registry[type[Thing]], spec: str | Thing, argument: str, kind: type | UnionType = object) -> Thing:
-    """The thing a spec describes; anything that is not text is returned as it is.
+    """The thing that a spec describes; anything that is not text is returned as it is.
 
     Arguments:
         registry: where names are looked up.
@@ -23,18 +23,39 @@ def build(registry: Registry[type[Thing]], spec: str | Thing, argument: str, kin
         argument: the argument that was given, for error messages.
         kind: what an object must be.
     """
-    if not isinstance(spec, str):
-        if inspect.isclass(spec):
-            raise UsageError(f"{argument}={spec.__name__} is a class; give an object, for example {spec.__name__}(...)")
-        if not isinstance(spec, kind):
-            known = ", ".join(registry.names())
-            raise UsageError(
-                f"{argument}={spec!r} is not a {registry.kind}; give one of jostle's objects or names: {known}"
-            )
-        return spec
+    if isinstance(spec, str):
+        return make(registry, *parse(spec), given=f"{argument}={spec!r}")
+    if inspect.isclass(spec):
+        raise UsageError(f"{argument}={spec.__name__} is a class; give an object, for example {spec.__name__}(...)")
+    if not isinstance(spec, kind):
+        known = ", ".join(registry.names())
+        raise UsageError(
+            f"{argument}={spec!r} is not a {registry.kind}; give one of jostle's objects or names: {known}"
+        )
+    return spec
+
+
+def parse(spec: str) -> tuple[str, list[Any], dict[str, Any]]:
+    """The name, the positional and the named values of a spec.
+
+    >>> parse("sphere:2,relative=true")
+    ('sphere', [2], {'relative': True})
+    """
     name, _, rest = spec.partition(":")
+    return name, *arguments(rest)
+
+
+def make(
+    registry: Registry[type[Thing]], name: str, positional: Sequence[Any], named: Mapping[str, Any], *, given: str
+) -> Thing:
+    """The thing of this name, made from these values.
+
+    Arguments:
+        registry: where the name is looked up.
+        name, positional, named: of ``parse``.
+        given: what was written, for error messages.
+    """
     made = registry.get(name)
-    positional, named = arguments(rest)
     signature = inspect.signature(made)
     allowed = list(signature.parameters)
     for key in named:
@@ -43,11 +64,11 @@ def build(registry: Registry[type[Thing]], spec: str | Thing, argument: str, kin
     needed = [key for key, one in signature.parameters.items() if one.default is one.empty]
     missing = [key for key in needed[len(positional) :] if key not in named]
     if missing:
-        raise UsageError(f"{argument}={spec!r}: {name} needs {missing[0]}=; options: {', '.join(allowed)}")
+        raise UsageError(f"{given}: {name} needs {missing[0]}=; options: {', '.join(allowed)}")
     try:  # only the call itself: a TypeError that the thing raises is not the user's mistake
         signature.bind(*positional, **named)
     except TypeError as error:
-        raise UsageError(f"{argument}={spec!r}: {error}; options: {', '.join(allowed) or 'none'}") from None
+        raise UsageError(f"{given}: {error}; options: {', '.join(allowed) or 'none'}") from None
     return made(*positional, **named)
 
 

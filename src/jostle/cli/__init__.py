@@ -1,31 +1,86 @@
-"""The command line. Nothing here imports torch before a command needs it, so that ``jostle --help`` answers at once."""
+"""The command line: from words to a command, and errors as one line.
+
+Nothing here imports torch before a command needs it, so that ``jostle --help`` answers at once.
+"""
 
 import contextlib
+import ctypes
 import os
 import signal
 import sys
+import traceback
+from typing import Any, NoReturn
 
 __all__ = ["main"]
 
 _INTERRUPTED = 130
+_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run a command, see ``jostle.cli.app``, which is imported only here, so that Ctrl-C is one line from the start.
+    """Run a command; print an error as one line; exit with 0, 1 (failure), 2 (wrong use) or 130 (Ctrl-C).
+
+    The commands are imported inside, so that Ctrl-C is one line from the start.
 
     Arguments:
         arguments: the words of the command; by default those of the process, which ends with the command: Ctrl-C while
             it does ends it at once, without a traceback of what was being tidied up.
     """
+    words = sys.argv[1:] if arguments is None else arguments
+    debug = "--debug" in words
     try:
-        from jostle.cli.app import main as run
-
-        run(arguments)
+        _run([word for word in words if word != "--debug"], debug)
     except KeyboardInterrupt:
-        print("jostle: interrupted", file=sys.stderr)  # noqa: T201
-        sys.exit(_INTERRUPTED)
+        _fail("interrupted", _INTERRUPTED, debug)
     finally:
         if arguments is None:
             with contextlib.suppress(OSError, ValueError):
                 sys.stdout.flush()
             signal.signal(signal.SIGINT, lambda *_: os._exit(_INTERRUPTED))
+
+
+def _run(words: list[str], debug: bool) -> None:
+    from cyclopts import CycloptsError
+
+    from jostle.base.errors import JostleError
+    from jostle.cli.app import app
+
+    _keep_memory()
+    try:
+        app(words, exit_on_error=False, print_error=False, result_action=_ignore)
+    except JostleError as error:
+        _fail(str(error), error.exit_code, debug)
+    except CycloptsError as error:
+        command = f"{words[0]} " if words and words[0] in app else ""
+        _fail(f"{' '.join(str(error).split())} (see jostle {command}--help)", 2, debug)
+    except BrokenPipeError:
+        sys.exit(0)
+    except OSError as error:
+        said = " ".join((error.strerror or str(error) or type(error).__name__).split())
+        _fail(said if error.filename is None else f"{error.filename}: {said}", 1, debug)
+    except MemoryError:
+        _fail("out of memory; try a smaller --batch-size, or fewer inputs", 1, debug)
+
+
+def _fail(message: str, code: int, debug: bool) -> NoReturn:
+    if debug:
+        traceback.print_exc()
+    print(f"jostle: {message}", file=sys.stderr)  # noqa: T201
+    sys.exit(code)
+
+
+def _ignore(_: Any) -> None:
+    """Commands print; what they return is for Python callers."""
+
+
+def _keep_memory() -> None:
+    """Let glibc keep freed memory instead of giving it back and faulting it in again for every batch.
+
+    In one measurement a small CNN took 5.4 ms a batch with the default thresholds and 2.7 ms with these. Only the
+    command line does this: the allocator belongs to the process, and a library must not change it for its caller.
+    Elsewhere than on glibc nothing happens.
+    """
+    with contextlib.suppress(OSError, AttributeError):
+        allocator = ctypes.CDLL(None)
+        allocator.mallopt(_TRIM_THRESHOLD, 2**30)
+        allocator.mallopt(_MMAP_THRESHOLD, 2**25)

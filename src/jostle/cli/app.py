@@ -1,20 +1,14 @@
-"""The commands, their help, and what an error looks like."""
+"""The commands and the help of ``jostle``."""
 
-import sys
-import traceback
 from importlib.metadata import entry_points
-from typing import Any
 
-from cyclopts import App, CycloptsError
-from rich.console import Console
+from cyclopts import App
 
 import jostle
-from jostle.base.errors import JostleError
 from jostle.cli.boolean import boolean
 from jostle.cli.corrupt import corrupt
 from jostle.cli.data import data
 from jostle.cli.measure import compare, measure
-from jostle.cli.memory import keep_memory
 from jostle.cli.names import list_names
 from jostle.cli.report import report
 from jostle.cli.run import run
@@ -61,51 +55,3 @@ app.command(data)
 app.command(list_names, name="list")
 for command in entry_points(group="jostle.commands"):  # of this and other packages, imported when they are called
     app.command(command.value, name=command.name)
-
-
-def main(arguments: list[str] | None = None) -> None:
-    """Run a command; print an error as one line; exit with 0, 1 (failure), 2 (wrong use) or 130 (Ctrl-C)."""
-    words = sys.argv[1:] if arguments is None else arguments
-    debug = "--debug" in words
-    keep_memory()
-    try:
-        app(
-            [word for word in words if word != "--debug"], exit_on_error=False, print_error=False, result_action=_ignore
-        )
-    except JostleError as error:
-        _fail(str(error), error.exit_code, debug)
-    except CycloptsError as error:
-        _fail(f"{_one_line(error)} (see jostle {_command(words)}--help)", 2, debug)
-    except KeyboardInterrupt:
-        _fail("interrupted", 130, debug)
-    except BrokenPipeError:
-        sys.exit(0)
-    except OSError as error:
-        _fail(_reason(error), 1, debug)
-    except MemoryError:
-        _fail("out of memory; try a smaller --batch-size, or fewer inputs", 1, debug)
-
-
-def _ignore(_: Any) -> None:
-    """Commands print; what they return is for Python callers."""
-
-
-def _fail(message: str, code: int, debug: bool) -> None:
-    if debug:
-        traceback.print_exc()
-    Console(stderr=True, soft_wrap=True, highlight=False).print(f"jostle: {message}", markup=False)
-    sys.exit(code)
-
-
-def _reason(error: OSError) -> str:
-    """What the system says, and of which file."""
-    said = " ".join((error.strerror or str(error) or type(error).__name__).split())
-    return said if error.filename is None else f"{error.filename}: {said}"
-
-
-def _one_line(error: CycloptsError) -> str:
-    return " ".join(str(error).split())
-
-
-def _command(words: list[str]) -> str:
-    return f"{words[0]} " if words and words[0] in app else ""

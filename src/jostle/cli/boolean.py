@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Group, Parameter
 
 from jostle.base.errors import UsageError
-from jostle.cli.numbers import whole
-from jostle.cli.outputs import check_outputs, say
+from jostle.cli.options import Force, whole
+from jostle.cli.output import check_outputs, say
 
 if TYPE_CHECKING:
     from jostle.boolean import Analysis, SampledAnalysis
@@ -68,6 +68,7 @@ def boolean(
     as_json: Annotated[
         bool, Parameter(name="--json", negative="", show_default=False, group=OUTPUT, help="Print JSON only.")
     ] = False,
+    force: Annotated[Force, Parameter(group=OUTPUT)] = False,
 ) -> None:
     """Analyse a function of bits: sensitivity, influences, Fourier spectrum, noise stability.
 
@@ -78,7 +79,8 @@ def boolean(
       jostle boolean table.txt
       jostle boolean --model py:my_model.py:make --weights my.safetensors --n 10
     """
-    _check(name, model, weights, shape, tie, figure, coefficients)
+    _check(name, model, weights, shape, tie, coefficients)
+    _check_figure(figure, name, weights, force=force)
     from jostle.boolean import LARGEST, Analysis, analyse
 
     known, f = (None, None) if name is None else _load_function(name, n)
@@ -119,7 +121,6 @@ def _check(
     weights: str | None,
     shape: str | None,
     tie: int | None,
-    figure: Path | None,
     coefficients: int,
 ) -> None:
     """Raise on options that do not go together, before anything is loaded."""
@@ -130,10 +131,12 @@ def _check(
             raise UsageError(f"{flag} {value} goes with --model only")
     if coefficients < 0:
         raise UsageError(f"--coefficients {coefficients} must be at least 0")
+
+
+def _check_figure(figure: Path | None, name: str | None, weights: str | None, *, force: bool) -> None:
     if figure is not None and figure.suffix.lower() not in _PICTURES:
         raise UsageError(f"--figure {figure} must end in {', '.join(_PICTURES)}; its ending decides the format")
-    read = [("the truth table", name), ("--model", model), ("--weights", weights)]
-    check_outputs({"--figure": figure}, read)
+    check_outputs({"--figure": figure}, force=force, read=[("the truth table", name), ("--weights", weights)])
 
 
 def _load_function(name: str, n: int | None) -> tuple["KnownFunction | None", Any]:
@@ -157,7 +160,7 @@ def _load_network(model: str, weights: str | None, shape: str | None, n: int | N
 
     from torch import nn
 
-    from jostle.cli.inputs import load_model
+    from jostle.cli.subject import load_model
 
     if n is None:
         raise UsageError(f"how many bits does the network take? Give --n, for example --model {model} --n 10")

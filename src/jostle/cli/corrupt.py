@@ -12,8 +12,8 @@ from cyclopts import Parameter
 
 from jostle.base.errors import UsageError
 from jostle.base.files import replacing
-from jostle.cli.numbers import counted, whole
-from jostle.cli.outputs import check_outputs
+from jostle.cli.options import Force, whole
+from jostle.cli.output import check_outputs, counted
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -46,6 +46,7 @@ def corrupt(
     seed: Annotated[int, Parameter(converter=whole, help="Seed of the corruptions.")] = 0,
     value_range: Annotated[str, Parameter(help=RANGE_HELP, allow_leading_hyphen=True)] = "-1/1",
     as_json: Annotated[bool, Parameter(name="--json", negative="", show_default=False, help="Print JSON.")] = False,
+    force: Force = False,
 ) -> None:
     """Corrupt images: noise, blur, weather, digital; five severities.
 
@@ -60,7 +61,7 @@ def corrupt(
     Arrays are named by corruption and severity, for example fog-2; the array
     labels holds the labels, if they are known.
     """
-    check_outputs({"--out": out}, [("--data", data)])
+    check_outputs({"--out": out}, force=force, read=[("--data", data)])
     suffix = out.suffix.lower()
     if suffix not in (*_PICTURES, _ARRAYS):
         raise UsageError(f"--out {out} must end in {', '.join(_PICTURES)} for a picture or {_ARRAYS} for arrays")
@@ -69,7 +70,7 @@ def corrupt(
         raise UsageError(f"--image {image} must be at least 0 and --limit {limit} at least 1")
     import numpy as np
 
-    from jostle.cli.inputs import has_no_splits
+    from jostle.cli.subject import has_no_splits
     from jostle.corruptions.corruption import apply_corruption, check_images
 
     names = _read_names(corruption)
@@ -138,11 +139,11 @@ def _read_range(text: str) -> tuple[float, float]:
 def _load(spec: str, split: str | None, limit: int) -> tuple[Any, Any]:
     """The first images and, for a named dataset, their labels."""
     import jostle.data
-    from jostle.cli.inputs import check_name, has_no_splits, load_inputs
+    from jostle.cli.subject import check_name, has_no_splits, load_inputs
     from jostle.data.image_folder import open_images
 
     if has_no_splits(spec):
-        images = load_inputs(spec, split or "train", limit)
+        images, _ = load_inputs(spec, split or "train", limit)
         if isinstance(images, dict):
             raise UsageError(f"--data {spec} holds {', '.join(images)}; give a file with one array of images")
         return _as_readable(images), None

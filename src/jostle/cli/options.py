@@ -1,12 +1,13 @@
-"""The options that ``jostle measure`` and ``jostle compare`` share."""
+"""The options that commands share, with their help. Nothing here imports torch."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from cyclopts import Group, Parameter
+from cyclopts import Group, Parameter, Token
 
-from jostle.cli.numbers import whole
+from jostle.base.errors import UsageError
 
 WHAT = Group("What is jostled", sort_key=1)
 TEXTS = Group("Texts: csv:FILE, or a dataset of texts", sort_key=2)
@@ -20,7 +21,7 @@ MODEL_HELP = (
 )
 DATA_HELP = (
     "Inputs: a dataset's name (jostle list datasets), csv:FILE with texts, a .npy, .npz or .safetensors file (one "
-    "array, or arrays named like the model's arguments; labels or y beside them are no inputs), "
+    "array, or arrays named like the model's arguments; arrays named labels or y are not used as inputs), "
     "images:DIR[:size=224,seed=0,...], or py:MODULE_OR_FILE:FACTORY."
 )
 TOKENS_HELP = (
@@ -35,6 +36,7 @@ PERTURBATION_HELP = (
     "deletion."
 )
 RESPONSE_HELP = "What counts as a change: flip, margin, logit-change, absolute-change, relative-change or angle."
+LIMIT_HELP = "Use only this many inputs, the first ones."
 TEXT_HELP = "Column of texts in a csv file; give it twice for pairs of texts. By default text."
 LABEL_HELP = (
     "Column of labels, numbers from 0 or the model's own names; they are used for the accuracy only. By default label, "
@@ -42,7 +44,7 @@ LABEL_HELP = (
 )
 SPECIAL_HELP = "Whether tokens that the tokenizer adds, such as [CLS] and [SEP], are jostled too; by default not."
 TOKENIZER_HELP = "A tokenizer.json or a folder with one, for models that come without their own (zoo:, py:)."
-LENGTH_HELP = "Read only so many tokens of a text; by default as many as the model can."
+LENGTH_HELP = "Read at most this many tokens of a text; by default as many as the model can."
 AVERAGE_HELP = "macro: inputs weigh the same, however long; micro: tokens weigh the same."
 HALF_WIDTH_HELP = "Stop when half of the interval's width is at most this. The default rule for flips, at 0.01."
 RELATIVE_HELP = (
@@ -50,64 +52,90 @@ RELATIVE_HELP = (
     "0.05."
 )
 DRAWS_HELP = (
-    "The papers' protocol: jostle every token of every input so many times, and do not stop early. The default, once, "
-    "for a perturbation without randomness where there are at most 10,000 tokens."
+    "The papers' protocol: jostle every token of every input this many times, and do not stop early. The default, "
+    "once, for a perturbation without randomness where there are at most 10,000 tokens."
 )
+PASSES_HELP = "Never ask a model about more inputs than this. By default 1,000,000; not limited with --draws."
 TARGET_HELP = "Which interval decides: dataset (the inputs given) or population (where they came from)."
+SEED_HELP = "The same seed gives the same noise, for every model and batch size."
 OUTPUT_HELP = "Also write the result to this JSON file; jostle.load reads it."
-REPORT_HELP = "Also write an HTML page: the number, where it happens and, of texts, examples with shaded tokens."
+FORCE_HELP = "Replace files that exist even if jostle did not write them."
+REPORT_HELP = "Also write an HTML page: the number, where it happens and, for texts, examples with shaded tokens."
 EXAMPLES_HELP = "How many texts the page shows."
 EXAMPLE_DRAWS_HELP = "How often each token of these texts is jostled."
 JSON_HELP = "Print the result as JSON and nothing else."
 
-PASSES_HELP = "Never ask a model about more inputs. By default 1,000,000; --draws needs as many as it needs."
+
+def whole(_: Any, tokens: Sequence[Token]) -> int:
+    """The whole number that was written, for ``Parameter(converter=whole)``; cyclopts' own converter rounds 12.9."""
+    text = tokens[0].value
+    try:
+        return int(text.replace("_", "").replace(",", ""))
+    except ValueError:
+        raise ValueError(f"{text} is not a whole number") from None
+
+
+Flag = Parameter(negative="", show_default=False, group=OUTPUT)
+Force = Annotated[bool, Parameter(negative="", show_default=False, help=FORCE_HELP)]
 
 
 @Parameter(name="*")
-@dataclass(frozen=True)
-class Options:
-    """What ``measure`` and ``compare`` share."""
+@dataclass(frozen=True, kw_only=True)
+class SubjectOptions:
+    """What ``measure``, ``compare``, ``sweep`` and ``worst-case`` share: inputs, tokens, response, and output."""
 
     data: Annotated[str, Parameter(group=WHAT, help=DATA_HELP)]
     tokens: Annotated[str | None, Parameter(group=WHAT, help=TOKENS_HELP)] = None
-    perturbation: Annotated[str | None, Parameter(group=WHAT, help=PERTURBATION_HELP)] = None
     response: Annotated[str, Parameter(group=WHAT, help=RESPONSE_HELP)] = "flip"
     split: Annotated[str, Parameter(group=WHAT, help="Which part of a named dataset.")] = "train"
-    limit: Annotated[int | None, Parameter(converter=whole, group=WHAT, help="Use only the first so many inputs.")] = (
-        None
-    )
+    limit: Annotated[int | None, Parameter(converter=whole, group=WHAT, help=LIMIT_HELP)] = None
     text: Annotated[list[str] | None, Parameter(group=TEXTS, negative="", help=TEXT_HELP)] = None
-    label: Annotated[str | None, Parameter(group=TEXTS, help=LABEL_HELP)] = None
     special: Annotated[bool | None, Parameter(group=TEXTS, help=SPECIAL_HELP)] = None
     tokenizer: Annotated[str | None, Parameter(group=TEXTS, help=TOKENIZER_HELP)] = None
     max_length: Annotated[int | None, Parameter(converter=whole, group=TEXTS, help=LENGTH_HELP)] = None
+    level: Annotated[float, Parameter(group=PRECISION, help="Coverage of the intervals.")] = 0.95
+    seed: Annotated[int, Parameter(converter=whole, group=PRECISION, help=SEED_HELP)] = 0
+    batch_size: Annotated[int, Parameter(converter=whole, group=OUTPUT, help="Inputs a model answers at once.")] = 128
+    device: Annotated[str | None, Parameter(group=OUTPUT, help="Where the models run, e.g. cuda.")] = None
+    output: Annotated[Path | None, Parameter(name=["--output", "-o"], group=OUTPUT, help=OUTPUT_HELP)] = None
+    force: Annotated[bool, Flag, Parameter(help=FORCE_HELP)] = False
+    as_json: Annotated[bool, Flag, Parameter(name="--json", help=JSON_HELP)] = False
+    quiet: Annotated[bool, Flag, Parameter(help="No progress.")] = False
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class SamplingOptions(SubjectOptions):
+    """What ``measure``, ``compare`` and ``sweep`` share beside that: the perturbation, and when to stop."""
+
+    perturbation: Annotated[str | None, Parameter(group=WHAT, help=PERTURBATION_HELP)] = None
+    label: Annotated[str | None, Parameter(group=TEXTS, help=LABEL_HELP)] = None
     half_width: Annotated[float | None, Parameter(group=PRECISION, help=HALF_WIDTH_HELP)] = None
     relative: Annotated[float | None, Parameter(group=PRECISION, help=RELATIVE_HELP)] = None
     draws: Annotated[int | None, Parameter(converter=whole, group=PRECISION, help=DRAWS_HELP)] = None
     max_passes: Annotated[int | None, Parameter(converter=whole, group=PRECISION, help=PASSES_HELP)] = None
     target: Annotated[str, Parameter(group=PRECISION, help=TARGET_HELP)] = "dataset"
     average: Annotated[Literal["macro", "micro"], Parameter(group=PRECISION, help=AVERAGE_HELP)] = "macro"
-    level: Annotated[float, Parameter(group=PRECISION, help="Coverage of the intervals.")] = 0.95
-    seed: Annotated[
-        int, Parameter(converter=whole, group=PRECISION, help="Same seed, same noise, for every model and batch size.")
-    ] = 0
-    batch_size: Annotated[int, Parameter(converter=whole, group=OUTPUT, help="Inputs a model answers at once.")] = 128
-    device: Annotated[str | None, Parameter(group=OUTPUT, help="Where the models run, e.g. cuda.")] = None
-    output: Annotated[Path | None, Parameter(name=["--output", "-o"], group=OUTPUT, help=OUTPUT_HELP)] = None
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class MeasureOptions(SamplingOptions):
+    """What ``measure`` and ``compare`` take beside the models."""
+
     report: Annotated[Path | None, Parameter(group=OUTPUT, help=REPORT_HELP)] = None
     examples: Annotated[int, Parameter(converter=whole, group=OUTPUT, help=EXAMPLES_HELP)] = 6
     example_draws: Annotated[int, Parameter(converter=whole, group=OUTPUT, help=EXAMPLE_DRAWS_HELP)] = 30
-    as_json: Annotated[
-        bool, Parameter(name="--json", negative="", show_default=False, group=OUTPUT, help=JSON_HELP)
-    ] = False
-    quiet: Annotated[bool, Parameter(negative="", show_default=False, group=OUTPUT, help="No progress.")] = False
 
 
-def is_random(spec: str) -> bool:
-    """Whether a spec of a model names a network without naming weights."""
-    return spec.startswith("zoo:") or (spec.startswith("timm:") and "checkpoint=" not in spec)
-
-
-def random_weights(name: str) -> str:
-    """What is said of such a model, on the terminal, in files and in reports."""
-    return f"{name} has random weights; give --weights for a trained network"
+def named_values(words: list[str], flag: str) -> dict[str, str]:
+    """Values by name, from words that read NAME=VALUE."""
+    named: dict[str, str] = {}
+    for word in words:
+        name, equals, value = word.partition("=")
+        if not equals or not name or ":" in name:
+            raise UsageError(f"{flag} {word!r} must read NAME=..., for example {flag} vit={word}")
+        if name in named:
+            raise UsageError(f"{flag} names {name!r} twice")
+        named[name] = value
+    return named

@@ -7,8 +7,8 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from jostle.base.errors import UsageError
-from jostle.base.files import check_writable
-from jostle.cli.numbers import counted
+from jostle.cli.options import Force
+from jostle.cli.output import check_outputs, counted
 
 
 def report(
@@ -22,6 +22,7 @@ def report(
     as_json: Annotated[
         bool, Parameter(name="--json", negative="", show_default=False, help="Print the scoreboard as JSON.")
     ] = False,
+    force: Force = False,
 ) -> None:
     """Make one HTML page of all studies run: scoreboard, findings, figures.
 
@@ -34,8 +35,7 @@ def report(
     """
     printed = markdown or as_json
     path = output if output is not None or printed else Path("report.html")
-    if path is not None:
-        check_writable(path, "report.html")
+    check_outputs({"-o": path}, force=force)
     from jostle.studies.schema import to_plain
     from jostle.studies.scoreboard import markdown as as_markdown
     from jostle.studies.scoreboard import scoreboard

@@ -9,10 +9,10 @@ from cyclopts import Parameter
 from rich.console import Console
 
 from jostle.base.errors import FailureError, JostleError, UsageError
-from jostle.cli.numbers import whole
+from jostle.cli.options import whole
 
 SET_HELP = "KEY=VALUE: replace a setting; give it once for each. The result is labelled as modified and kept apart."
-# What cli.memory asks of this process's allocator; worker processes read it when they start.
+# What main asks of this process's allocator; worker processes read it when they start.
 _KEEP_MEMORY = {"MALLOC_TRIM_THRESHOLD_": str(2**30), "MALLOC_MMAP_THRESHOLD_": str(2**25)}
 
 

@@ -1,29 +1,25 @@
 """``jostle sweep``: sensitivity against the strength of the noise."""
 
-import json
-import re
+import math
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
 from jostle.base.errors import UsageError
-from jostle.cli.measure import files_read, loaded, plan_of
-from jostle.cli.options import MODEL_HELP, OUTPUT, WHAT, Options
-from jostle.cli.outputs import check_outputs, say
+from jostle.cli.options import MODEL_HELP, OUTPUT, WHAT, SamplingOptions
+from jostle.cli.output import check_outputs, files_read, say, show
 
 if TYPE_CHECKING:
-    from jostle.cli.task import Task
-    from jostle.estimates import Sweep
-    from jostle.sampling import DefaultPlan, Plan
+    from jostle.cli.subject import Subject
 
 _PICTURES = (".svg", ".png", ".pdf")
-_STRENGTH = re.compile(r"(\d+\.?\d*(?:e[+-]?\d+)?|\.\d+)(rms)?", re.IGNORECASE)
+_KIND = "gaussian-noise"
 
 STDS_HELP = (
-    "Strengths of the noise, 0 or larger: 0.5 1 2 5, or 0.5/1/2/5. Of texts also 0.5rms 1rms, in units of the root "
+    "Strengths of the noise, 0 or larger: 0.5 1 2 5, or 0.5/1/2/5. For texts also 0.5rms 1rms, in units of the root "
     "mean square of the embedded tokens."
 )
 KIND_HELP = "What has the strength: gaussian-noise (its std), or sphere (its radius), also sphere:relative=true."
@@ -34,15 +30,12 @@ WEIGHTS_HELP = "A .safetensors file for the model; NAME=FILE if there are severa
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
-class SweepOptions(Options):
-    """What ``jostle sweep`` takes beside the models: what ``measure`` takes, at several strengths, without a page."""
+class SweepOptions(SamplingOptions):
+    """What ``jostle sweep`` takes beside the models."""
 
     stds: Annotated[list[str], Parameter(group=WHAT, negative="", consume_multiple=True, help=STDS_HELP)]
-    perturbation: Annotated[str | None, Parameter(group=WHAT, help=KIND_HELP)] = "gaussian-noise"
+    perturbation: Annotated[str | None, Parameter(group=WHAT, help=KIND_HELP)] = _KIND
     plot: Annotated[Path | None, Parameter(group=OUTPUT, help=PLOT_HELP)] = None
-    report: Annotated[Path | None, Parameter(parse=False)] = None
-    examples: Annotated[int, Parameter(parse=False)] = 0
-    example_draws: Annotated[int, Parameter(parse=False)] = 1
 
 
 def sweep(
@@ -70,83 +63,62 @@ def sweep(
     files = _weights(weights or [], specs)
     if options.plot is not None and options.plot.suffix.lower() not in _PICTURES:
         raise UsageError(f"--plot {options.plot} must end in {', '.join(_PICTURES)}; its ending decides the format")
-    check_outputs({"--output": options.output, "--plot": options.plot}, files_read(specs, files, options))
-    strengths, in_units = _strengths(options.stds)
-    plan = plan_of(options)  # wrong numbers are said before anything is loaded
-    models, known = loaded(specs, files, options)
-    task, strengths = _task(models, options, strengths, in_units)
-    result = _swept(task, options, strengths, plan, known)
-    _show(result, task.notes, options)
-    if result.missing:
-        sys.exit(130)
-
-
-def _task(
-    models: dict[str, Any], options: SweepOptions, strengths: list[float], in_units: bool
-) -> tuple["Task", list[float]]:
-    """Models and inputs that fit each other, and the strengths as numbers, in whatever unit they were written."""
-    from jostle.cli.task import make_task
-    from jostle.estimates.sweep import family_of
-
-    kind = options.perturbation or "gaussian-noise"
-    parameter = family_of(kind).parameter
-    joint = "," if ":" in kind else ":"
-    one = f"{kind}{joint}{parameter}={'1rms' if in_units else '0'}"  # 0 needs no look at the tokens' size
-    task = make_task(replace(options, perturbation=one), models)
-    if not in_units:
-        return task, strengths
-    if task.texts is None:
-        raise UsageError(f"--stds {' '.join(options.stds)}: rms is the size of embedded texts; give plain numbers")
-    unit = getattr(task.perturbation, parameter)
-    return task, [float(f"{strength * unit:.3g}") for strength in strengths]
-
-
-def _swept(
-    task: "Task",
-    options: SweepOptions,
-    strengths: list[float],
-    plan: "Plan | DefaultPlan",
-    known: dict[str, list[str]],
-) -> "Sweep":
-    """The sweep; after Ctrl-C some strengths are missing."""
+    outputs = {"--output": options.output, "--plot": options.plot}
+    check_outputs(outputs, force=options.force, read=files_read(options, list(files.values())))
+    from jostle.cli.subject import load_models, make_request, plan_of, read_subject
     from jostle.estimates.sweep import checked_strengths, family_of, run_sweep
 
-    family, checked = family_of(options.perturbation or "gaussian-noise"), checked_strengths(strengths)
-    request = replace(task.request(options, plan), perturbation=family.at(checked[-1]))
-    task.look_around()
-    return run_sweep(request, family, checked, task.models, task.inputs, not options.quiet, known)
-
-
-def _show(result: "Sweep", notes: list[str], options: SweepOptions) -> None:
-    """Print, then save: a file that cannot be written does not take the numbers with it."""
-    if options.as_json:
-        say(json.dumps(result.to_dict(), indent=1))
-    else:
-        say("\n".join([str(result), *(f"  {note}" for note in notes)]))
-    if options.output is not None:
-        result.save(options.output)
+    plan, family = plan_of(options), family_of(options.perturbation or _KIND)
+    written, are_in_rms = _strengths(options.stds)  # what is wrong is said before anything is loaded
+    models, known = load_models(specs, files, options.seed)
+    subject = read_subject(options, models, label=options.label)
+    strengths = checked_strengths(_from_rms(options, subject, written) if are_in_rms else written)
+    request = make_request(options, subject, family.at(strengths[-1]), plan)
+    subject.ask_clean(request)
+    result = run_sweep(request, family, strengths, subject.models, subject.inputs, not options.quiet, known)
+    show(result, subject.notes, options)
     if options.plot is not None:
         from jostle.figures import save
 
         save(result.plot(), options.plot)
-    for path in (options.output, options.plot):
-        if path is not None and not options.as_json:
-            say(f"  written to {path}")
+        if not options.as_json:
+            say(f"  written to {options.plot}")
+    if result.missing:
+        sys.exit(130)
 
 
 def _strengths(words: list[str]) -> tuple[list[float], bool]:
     """The numbers that were written, and whether they are in units of the tokens' root mean square."""
+    from jostle.cli.subject import in_rms
+
     parts = [part for word in words for part in word.replace(",", "/").split("/") if part]
     if not parts:
         raise UsageError("--stds is empty: give the strengths of the noise, for example --stds 0.5 1 2 5")
-    found = [_STRENGTH.fullmatch(part) for part in parts]
-    for part, match in zip(parts, found, strict=True):
-        if match is None:
-            raise UsageError(f"--stds {part} must be a finite number, 0 or larger: for example --stds 0.5 1 2 5")
-    units = {bool(match[2]) for match in found if match is not None}
-    if len(units) > 1:
+    counts = [in_rms(part) for part in parts]
+    if any(count is not None for count in counts) and None in counts:
         raise UsageError(f"--stds {' '.join(words)}: give all of them in rms, or none")
-    return [float(match[1]) for match in found if match is not None], units.pop()
+    numbers = [_number(part) if count is None else count for part, count in zip(parts, counts, strict=True)]
+    for part, number in zip(parts, numbers, strict=True):
+        if not math.isfinite(number) or number < 0:
+            raise UsageError(f"--stds {part} must be a finite number, 0 or larger: for example --stds 0.5 1 2 5")
+    return numbers, counts[0] is not None
+
+
+def _number(word: str) -> float:
+    try:
+        return float(word)
+    except ValueError:
+        return math.nan
+
+
+def _from_rms(options: SweepOptions, subject: "Subject", counts: list[float]) -> list[float]:
+    """Strengths in units of the root mean square as plain numbers, to three digits."""
+    from jostle.cli.subject import scale_rms
+
+    if subject.texts is None:
+        raise UsageError(f"--stds {' '.join(options.stds)}: rms is the size of embedded texts; give plain numbers")
+    unit = scale_rms(options, subject, 1.0, f"{options.perturbation} with --stds {' '.join(options.stds)}")
+    return [float(f"{count * unit:.3g}") for count in counts]
 
 
 def _models(words: list[str]) -> dict[str, str]:

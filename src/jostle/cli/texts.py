@@ -1,46 +1,50 @@
-"""Texts on the command line: from a file and a model to what is measured, with defaults that fit texts."""
+"""Texts on the command line: read from a file or a dataset, encoded for the models, and shown in a report."""
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from numpy.typing import NDArray
+from torch import Tensor
 
 import jostle.data
 from jostle.base import specs
 from jostle.base.errors import UsageError
-from jostle.cli.options import Options
+from jostle.base.randomness import Stream
+from jostle.cli.options import SubjectOptions
 from jostle.data import TextDataset
-from jostle.data.text_csv import PREFIX, load_options, read_spec
+from jostle.data.text_csv import PREFIX, column_names, load_options, read_spec
 from jostle.integrations import TextClassifier, TextReader, reader_of
 from jostle.models.text_model import TextModel
-from jostle.perturbations import PERTURBATIONS, GaussianNoise, Perturbation, UniformToken
-from jostle.report.texts import TextSettings, root_mean_square, rows_of
-from jostle.tokens import VIEWS, Embeddings, TextView, TokenView
-from jostle.tokens.sites import word_embedding
-from jostle.tokens.text import configured_padding, padding_id
+from jostle.report import Section
+from jostle.report.measurement import percent
+from jostle.report.page import Passage
+from jostle.report.texts import flip_counts, legend, passage, rows_of
+from jostle.tokens import VIEWS, TextView, TokenView
 
-_MEASURED_FOR_SIZE = 64  # texts whose embeddings say how large a token is
-_RMS = re.compile(r"(\d+\.?\d*|\.\d+)rms\b")
+if TYPE_CHECKING:
+    from jostle.cli.subject import CleanAnswers
+    from jostle.estimates.request import Request
+
 _LABEL = "label"  # the column of labels, unless another is named
-_DIFFERENT_SIZES = 1.5  # from this ratio on, noise of one std is not the same noise for two models
+_SHORT = 64  # tokens of a text that is nice to read
 
 
 @dataclass(frozen=True)
 class Texts:
-    """Texts, and how they are read and jostled.
+    """Texts, and how the models read them.
 
     Arguments:
         dataset: the words.
         encoded: what models are given.
         rows: the number of each text in its file, from 1.
         reader: how they were encoded.
-        way: what a token is and becomes.
         has_labels: whether the labels of ``dataset`` are the models' classes.
-        can_flip: whether all models predict a class.
+        headless: names of the models that predict no class.
         classes: names of the classes; empty if nobody named them.
         notes: what people should know.
     """
@@ -49,38 +53,33 @@ class Texts:
     encoded: dict[str, Tensor]
     rows: list[int]
     reader: TextReader
-    way: TextSettings
     has_labels: bool
-    can_flip: bool
+    headless: list[str]
     classes: tuple[str, ...]
     notes: list[str]
 
 
-def is_texts(spec: str) -> bool:
-    """Whether the data a spec names are texts."""
-    return spec.startswith(PREFIX) or spec in jostle.data.names("text")
-
-
-def unwrapped(models: Mapping[str, Any]) -> dict[str, Any]:
-    """Networks themselves, whose modules have the names that their own library gives them."""
-    return {name: model.network if isinstance(model, TextClassifier) else model for name, model in models.items()}
-
-
 def read_texts(
-    options: Options, models: Mapping[str, Any], given: TextDataset | None = None, *, labelled: bool = True
+    options: SubjectOptions,
+    models: Mapping[str, Any],
+    view: TextView,
+    given: TextDataset | None = None,
+    *,
+    label: str | None = None,
+    labelled: bool = True,
 ) -> Texts:
     """The texts that the options name, as these models read them.
 
     Arguments:
         options: of the command.
         models: by name.
-        given: the texts, if they are there already.
+        view: what a token is.
+        given: the texts, if they are loaded already.
+        label: the column of labels of a file.
         labelled: whether labels are of use.
     """
     names = class_names(next(iter(models.values())))
-    dataset, notes = (given, []) if given is not None else _load(options, names, labelled=labelled)
-    view = _view(options)
-    _check_response(options, models)
+    dataset, notes = (given, []) if given is not None else _load(options, names, label, labelled=labelled)
     reader = _reader(options, models)
     kept, rows = _with_words(dataset, keeps_empty=view.special is not False)
     encoded = reader.encode(kept)
@@ -91,16 +90,23 @@ def read_texts(
         notes.append(f"{longer}: their ends are not read")
     if len(kept) < len(dataset):
         notes.append(f"{len(dataset) - len(kept):,} of {len(dataset):,} texts are empty and were left out")
-    way = TextSettings(
-        view, GaussianNoise(0.0), options.seed, options.batch_size, options.device, progress=not options.quiet
-    )
-    perturbation, said = _perturbation(options, view, models, encoded, way, reader)
-    largest = int(kept.labels.max())
-    has_labels = labelled and kept.classes > 1 and len(names) > 1 and largest < len(names)
-    can_flip = all(model.has_head for model in models.values() if isinstance(model, TextClassifier))
+    has_labels = labelled and kept.classes > 1 and len(names) > 1 and int(kept.labels.max()) < len(names)
+    headless = [name for name, model in models.items() if isinstance(model, TextClassifier) and not model.has_head]
     shown = names if any(not re.fullmatch(r"LABEL_\d+", name) for name in names) else ()
-    jostled = replace(way, perturbation=perturbation)
-    return Texts(kept, encoded, rows, reader, jostled, has_labels, can_flip, shown, [*notes, *said])
+    return Texts(kept, encoded, rows, reader, has_labels, headless, shown, notes)
+
+
+def text_view(options: SubjectOptions) -> TextView:
+    """What a token of texts is; special tokens stay unless an option says otherwise."""
+    spec = options.tokens or "embeddings"
+    view = specs.build(VIEWS, spec, "tokens", TokenView)
+    if not isinstance(view, TextView):
+        raise UsageError(f"--tokens {spec} is not for texts: use embeddings, embeddings:before or words")
+    if "special" in specs.parse(spec)[2]:
+        if options.special is not None:
+            raise UsageError(f"--tokens {spec} and --special or --no-special say the same: give one of them")
+        return view
+    return replace(view, special=bool(options.special))
 
 
 def class_names(model: Any) -> tuple[str, ...]:
@@ -111,34 +117,116 @@ def class_names(model: Any) -> tuple[str, ...]:
     return tuple(f"LABEL_{number}" for number in range(count))
 
 
-def _load(options: Options, names: tuple[str, ...], *, labelled: bool) -> tuple[TextDataset, list[str]]:
+def word_ids(reader: TextReader) -> Tensor:
+    """All ids of a tokenizer's vocabulary that are not special tokens."""
+    added = {entry["id"] for entry in json.loads(reader.tokenizer.json).get("added_tokens", []) if entry.get("special")}
+    ids = [number for number in range(reader.tokenizer.vocabulary) if number not in added]
+    return torch.tensor([number for number in ids if reader.tokenizer.token_of(number) is not None])
+
+
+def example_sections(
+    texts: Texts,
+    models: Mapping[str, Any],
+    request: "Request",
+    answers: "CleanAnswers",
+    count: int,
+    draws: int,
+    progress: bool,
+) -> tuple[list[Section], list[dict[str, Any]]]:
+    """Sections with shaded texts, and the numbers behind them.
+
+    Arguments:
+        texts, models, request: what was measured.
+        answers: to the first texts as they are.
+        count: how many texts are shown.
+        draws: how often each of their tokens is jostled.
+        progress: whether progress is shown.
+    """
+    if count < 1 or texts.headless or any(outputs.dim() > 2 for outputs in answers.outputs.values()):
+        return [], []
+    lengths = texts.encoded["attention_mask"].sum(dim=1).numpy()[: len(next(iter(answers.outputs.values())))]
+    close, random, limit = choose_examples(answers.margins(), lengths, count, request.seed)
+    rows = np.concatenate([close, random])
+    counts, made = flip_counts(models, rows_of(texts.encoded, rows), request, draws, progress)
+    shown = [_passages(texts, answers, counts, made, int(row), place) for place, row in enumerate(rows)]
+    among = f"Chosen among the texts of at most {limit} tokens in the first {len(lengths):,}."
+    close_text = (
+        "The texts of whose class a model is least sure; most flips happen in such texts. Each token is shaded by how "
+        f"often jostling it alone flips the prediction; point at a token to see the number. {among}"
+    )
+    random_text = f"Texts as they come. {among}"
+    parts = [("Close calls", close_text, shown[: len(close)]), ("Picked at random", random_text, shown[len(close) :])]
+    sections = [
+        Section(title, text, passages=[one for group in groups for one in group], legend=legend(made))
+        for title, text, groups in parts
+        if groups
+    ]
+    numbers = [
+        {
+            "row": texts.rows[int(row)],
+            "draws": made,
+            "flips": {name: [None if np.isnan(one) else int(one) for one in counts[name][place]] for name in counts},
+        }
+        for place, row in enumerate(rows)
+    ]
+    return sections, numbers
+
+
+def choose_examples(
+    margins: NDArray[np.float64], lengths: NDArray[np.int64], count: int, seed: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
+    """Texts to show: half of them with the smallest margins, half at random, and how many tokens they have at most.
+
+    Short texts, or the shortest quarter where there are too few of these.
+    """
+    limit = _SHORT
+    if (lengths <= _SHORT).sum() < count:
+        limit = int(np.sort(lengths)[: max(count, len(lengths) // 4)][-1])
+    pool = np.flatnonzero(lengths <= limit)
+    by_margin = pool[np.argsort(margins[pool], kind="stable")]
+    close, rest = np.split(by_margin, [(count + 1) // 2])
+    rest = np.sort(rest)
+    picked = rest[Stream(seed, "examples").permutation(len(rest))[: count // 2]] if len(rest) else rest
+    return close, picked, limit
+
+
+def _load(
+    options: SubjectOptions, names: tuple[str, ...], label: str | None, *, labelled: bool
+) -> tuple[TextDataset, list[str]]:
+    """The texts of a dataset or a file, and what to say about them."""
     if not options.data.startswith(PREFIX):
-        if options.text or options.label:
+        if options.text or label:
             raise UsageError(f"--text and --label name columns of csv:FILE; {options.data} has its own")
         loaded: Any = jostle.data.load(options.data, split=options.split, limit=options.limit)
         return loaded, [f"{options.data}: {loaded.note}"] if loaded.note else []
     file, named = read_spec(options.data)
-    columns = _columns(options, named)
+    columns = _columns(options, named, label)
     notes: list[str] = []
-    if not labelled:
-        columns = {"label": None, **columns}
-    try:
-        dataset = load_options(file, options.split, columns, names)
-    except UsageError as error:
-        if "label" in columns:
-            raise
+    if "label" in columns or not labelled:
+        dataset = load_options(file, options.split, {"label": None, **columns}, names)
+    elif _LABEL not in column_names(file, columns):
+        notes.append(f"no column {_LABEL!r}: no accuracy (--label NAME)")
         dataset = load_options(file, options.split, {**columns, "label": None})
-        is_absent = str(error).startswith("unknown column ") and f" {_LABEL!r};" in str(error)
-        said = f"no accuracy, because the labels cannot be used: {error}"
-        notes = [f"no column {_LABEL!r}: no accuracy (--label NAME)" if is_absent else said]
-    meaning = [part for part in dataset.note.split("; ") if part.startswith("labels: ") or "left out" in part]
-    return dataset.subset(options.limit), notes + meaning
+    else:
+        dataset, notes = _load_guessed_labels(file, options.split, columns, names)
+    return dataset.subset(options.limit), [*notes, *dataset.remarks]
 
 
-def _columns(options: Options, named: dict[str, str]) -> dict[str, str | None]:
+def _load_guessed_labels(
+    file: str, split: str, columns: dict[str, str | None], names: tuple[str, ...]
+) -> tuple[TextDataset, list[str]]:
+    """Texts with the labels of a column that nobody named; without them if they cannot be used."""
+    try:
+        return load_options(file, split, columns, names), []
+    except UsageError as error:  # raised again by the next line, unless the labels were the reason
+        dataset = load_options(file, split, {**columns, "label": None})
+        return dataset, [f"no accuracy, because the labels cannot be used: {error}"]
+
+
+def _columns(options: SubjectOptions, named: dict[str, str], label: str | None) -> dict[str, str | None]:
     """Options of a spec and of the command line together."""
     given: dict[str, str] = dict(zip(("text", "second"), options.text or [], strict=False))
-    given |= {} if options.label is None else {"label": options.label}
+    given |= {} if label is None else {"label": label}
     if len(options.text or []) > 2:
         raise UsageError(f"--text {' --text '.join(options.text or [])}: give one column, or two for pairs of texts")
     twice = sorted(set(given) & set(named))
@@ -147,29 +235,7 @@ def _columns(options: Options, named: dict[str, str]) -> dict[str, str | None]:
     return {**named, **given}
 
 
-def _view(options: Options) -> TextView:
-    spec = options.tokens or "embeddings"
-    view = specs.build(VIEWS, spec, "tokens", TokenView)
-    if not isinstance(view, TextView):
-        raise UsageError(f"--tokens {spec} is not for texts: use embeddings, embeddings:before or words")
-    if "special=" in spec:
-        if options.special is not None:
-            raise UsageError(f"--tokens {spec} and --special or --no-special say the same: give one of them")
-        return view
-    return replace(view, special=bool(options.special))
-
-
-def _check_response(options: Options, models: Mapping[str, Any]) -> None:
-    for name, model in models.items():
-        is_headless = isinstance(model, TextClassifier) and not model.has_head
-        if is_headless and options.response.split(":")[0] in ("flip", "margin"):
-            raise UsageError(
-                f"{name} has no classes, so no prediction can flip: use --response relative-change, absolute-change or "
-                "angle"
-            )
-
-
-def _reader(options: Options, models: Mapping[str, Any]) -> TextReader:
+def _reader(options: SubjectOptions, models: Mapping[str, Any]) -> TextReader:
     readers = [
         reader_of(model, name=name, tokenizer=options.tokenizer, max_length=options.max_length)
         for name, model in models.items()
@@ -179,7 +245,11 @@ def _reader(options: Options, models: Mapping[str, Any]) -> TextReader:
 
 
 def _check_same_tokens(
-    options: Options, models: Mapping[str, Any], reader: TextReader, dataset: TextDataset, encoded: dict[str, Tensor]
+    options: SubjectOptions,
+    models: Mapping[str, Any],
+    reader: TextReader,
+    dataset: TextDataset,
+    encoded: dict[str, Tensor],
 ) -> None:
     """Raise if another model cuts the texts into other tokens: then there is no token that both could be jostled in."""
     names = list(models)
@@ -194,8 +264,8 @@ def _check_same_tokens(
         )
         if not is_same or not torch.equal(ids["input_ids"][is_real], encoded["input_ids"][is_real]):
             raise UsageError(
-                f"{names[0]} and {name} cut these texts into different tokens, so they cannot be jostled alike: "
-                "measure each on its own"
+                f"{names[0]} and {name} cut these texts into different tokens, so the same token cannot be "
+                "jostled in both: measure each on its own"
             )
 
 
@@ -207,82 +277,27 @@ def _with_words(dataset: TextDataset, *, keeps_empty: bool) -> tuple[TextDataset
     return dataset.take(np.asarray(full)), [row + 1 for row in full]
 
 
-def _perturbation(
-    options: Options,
-    view: TextView,
-    models: Mapping[str, Any],
-    encoded: dict[str, Tensor],
-    way: TextSettings,
-    reader: TextReader,
-) -> tuple[Perturbation, list[str]]:
-    """What a token becomes, and what to say about it."""
-    is_embedded = isinstance(view, Embeddings)
-    spec = options.perturbation or ("gaussian-noise:std=1rms" if is_embedded else "deletion")
-    found = _RMS.search(spec)
-    if found is not None:
-        if not is_embedded:
-            raise UsageError(
-                f"--perturbation {spec}: rms is the size of embeddings, --tokens {view.describe()} has none"
-            )
-        return _in_units(spec, found, models, encoded, way)
-    if spec == "uniform-token":
-        return any_word(_word_ids(reader))
-    return specs.build(PERTURBATIONS, spec, "perturbation", Perturbation), []
+def _passages(
+    texts: Texts, answers: "CleanAnswers", counts: Mapping[str, NDArray[np.float64]], draws: int, row: int, place: int
+) -> list[Passage]:
+    """The passages of one text, one for each model."""
+    pieces = texts.reader.pieces(texts.dataset.texts[row])
+    found = []
+    for name, table in counts.items():
+        share = float(np.nanmean(table[place])) / draws
+        above = f"{_label(texts, answers, name, row)}; flips {percent(share)} of the time"
+        found.append(passage(pieces, table[place], draws, above + (f"; {name}" if len(counts) > 1 else "")))
+    return found
 
 
-def _in_units(
-    spec: str, found: re.Match[str], models: Mapping[str, Any], encoded: dict[str, Tensor], way: TextSettings
-) -> tuple[Perturbation, list[str]]:
-    """Noise in units of the size of the first model's embedded tokens."""
-    some = rows_of(encoded, np.arange(min(_MEASURED_FOR_SIZE, len(encoded["input_ids"]))))
-    sizes = root_mean_square(unwrapped(models), some, way)
-    first, *others = sizes
-    number = float(f"{float(found[1]) * sizes[first]:.3g}")
-    perturbation = specs.build(
-        PERTURBATIONS, spec[: found.start()] + specs.written(number) + spec[found.end() :], "perturbation", Perturbation
-    )
-    place = way.view.describe()
-    notes = [
-        f"{found[1]} rms is {number:g}: embedded tokens ({place}) of {first} have root mean square {sizes[first]:.3g}"
-    ]
-    far = [name for name in others if not 1 / _DIFFERENT_SIZES < sizes[name] / sizes[first] < _DIFFERENT_SIZES]
-    if far:
-        listed = ", ".join(f"{name} {sizes[name]:.3g}" for name in far)
-        notes.append(
-            f"embedded tokens are of another size in {listed}: the same noise is weaker or stronger there, so say in "
-            "what sense the models are compared"
-        )
-    return perturbation, notes
+def _label(texts: Texts, answers: "CleanAnswers", name: str, row: int) -> str:
+    """What a model predicts for a text, how surely, and what is right."""
+    outputs, number = answers.outputs[name], int(answers.predictions(name)[row])
+    is_single = outputs.dim() == 1 or outputs.shape[1] == 1
+    sure = "" if is_single else f" ({percent(float(outputs[row].softmax(dim=0)[number]))})"
+    right = "" if answers.labels is None else f", labelled {_class(texts, int(answers.labels[row]))}"
+    return f"text {texts.rows[row]}: predicted {_class(texts, number)}{sure}{right}"
 
 
-def _word_ids(reader: TextReader) -> Tensor:
-    """All ids of the vocabulary that are not special tokens."""
-    import json
-
-    added = {entry["id"] for entry in json.loads(reader.tokenizer.json).get("added_tokens", []) if entry.get("special")}
-    ids = [number for number in range(reader.tokenizer.vocabulary) if number not in added]
-    return torch.tensor([number for number in ids if reader.tokenizer.token_of(number) is not None])
-
-
-def any_word(ids: Tensor) -> tuple[Perturbation, list[str]]:
-    """The perturbation by one of these token ids, all alike, and what to say about it."""
-    return UniformToken(ids), [f"a token becomes any of the {len(ids):,} tokens of the vocabulary, alike"]
-
-
-def vocabulary(models: Mapping[str, Any]) -> Tensor | None:
-    """The token ids that all models know, without padding and, where a tokenizer tells, special tokens.
-
-    None if no model tells how many words it has.
-    """
-    tables = [word_embedding(network) for network in unwrapped(models).values()]
-    sizes = [table.num_embeddings for table in tables if isinstance(table, nn.Embedding)]
-    if not sizes:
-        return None
-    for name, model in models.items():
-        folder = getattr(model, "folder", None)
-        if folder is not None and (folder / "tokenizer.json").is_file():
-            words = _word_ids(reader_of(model, name=name))
-            return words[words < min(sizes)]
-    pads = {padding_id([network]) for network in unwrapped(models).values()}
-    pads |= {configured_padding(network) for network in unwrapped(models).values()}
-    return torch.tensor([number for number in range(min(sizes)) if number not in pads])
+def _class(texts: Texts, number: int) -> str:
+    return texts.classes[number] if number < len(texts.classes) else f"class {number}"

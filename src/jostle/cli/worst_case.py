@@ -9,13 +9,11 @@ from cyclopts import Parameter
 
 from jostle.base.errors import UsageError
 from jostle.base.files import read_text
-from jostle.cli.measure import files_read, loaded
-from jostle.cli.numbers import whole
-from jostle.cli.options import MODEL_HELP, OUTPUT, WHAT, Options
-from jostle.cli.outputs import check_outputs, say
+from jostle.cli.options import MODEL_HELP, OUTPUT, WHAT, SubjectOptions, whole
+from jostle.cli.output import check_outputs, files_read, say
 
 if TYPE_CHECKING:
-    from jostle.cli.task import Task
+    from jostle.cli.subject import Subject
     from jostle.worst import WorstCase
 
 _PICTURES = (".png", ".svg", ".pdf")
@@ -30,12 +28,10 @@ PICTURE_HELP = "A picture (.png, .svg, .pdf) of one input, its worst token and t
 WORDS_HELP = "For arrays of token ids: a file with one word a line, in the order of the ids, or a tokenizer.json."
 SHOWN_HELP = "Which input the picture shows, counted from 0; by default the one that changes most."
 
-_NoOption = Parameter(parse=False)
-
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
-class WorstOptions(Options):
+class WorstOptions(SubjectOptions):
     """What ``jostle worst-case`` takes beside the model: inputs and tokens as ``measure``, and how to search."""
 
     tokens: Annotated[str | None, Parameter(group=WHAT, help=TOKENS_HELP)] = None
@@ -53,17 +49,6 @@ class WorstOptions(Options):
     picture: Annotated[Path | None, Parameter(group=OUTPUT, help=PICTURE_HELP)] = None
     shown: Annotated[int | None, Parameter(converter=whole, group=OUTPUT, help=SHOWN_HELP)] = None
     words: Annotated[Path | None, Parameter(group=OUTPUT, help=WORDS_HELP)] = None
-    # Options of measure that a search does not have. The noise is not used; std 0 needs no look at the tokens' size.
-    perturbation: Annotated[str | None, _NoOption] = "gaussian-noise:std=0"
-    label: Annotated[str | None, _NoOption] = None
-    half_width: Annotated[float | None, _NoOption] = None
-    relative: Annotated[float | None, _NoOption] = None
-    max_passes: Annotated[int | None, _NoOption] = None
-    target: Annotated[str, _NoOption] = "dataset"
-    average: Annotated[Any, _NoOption] = "macro"
-    report: Annotated[Path | None, _NoOption] = None
-    examples: Annotated[int, _NoOption] = 0
-    example_draws: Annotated[int, _NoOption] = 1
 
 
 def worst_case(
@@ -84,30 +69,30 @@ def worst_case(
       jostle worst-case --model hf:my-classifier --data csv:reviews.csv
         --text review --limit 5 --picture flip.svg
     """
-    specs, files = {model: model}, {} if weights is None else {model: weights}
-    read = [*files_read(specs, files, options), ("--words", None if options.words is None else str(options.words))]
-    check_outputs({"--output": options.output, "--picture": options.picture}, read)
+    files = {} if weights is None else {model: weights}
+    read = files_read(options, list(files.values()), ("--words", options.words))
+    check_outputs({"--output": options.output, "--picture": options.picture}, force=options.force, read=read)
     if options.picture is not None and options.picture.suffix.lower() not in _PICTURES:
         raise UsageError(f"--picture {options.picture} must end in {', '.join(_PICTURES)}")
     radii, positions = _radii(options.radius), _positions(options.positions)
     _check_tokens(options.tokens)
     _check_shown(options.shown, options.limit, "the first of --limit")
     words = None if options.words is None else _read_words(options.words)
-    from jostle.cli.task import make_task
+    from jostle.cli.subject import load_models, read_subject
 
-    models, known = loaded(specs, files, options)
-    task = make_task(options, models, labelled=False)
-    _check_shown(options.shown, _count(task.inputs, options.limit), f"those of --data {options.data}")
-    found = _search(model, task, options, radii, positions, known.get(model, []))
-    notes = [f"  note: {note}" for note in task.notes]
+    models, known = load_models({model: model}, files, options.seed)
+    subject = read_subject(options, models, labelled=False)
+    _check_shown(options.shown, _count(subject.inputs, options.limit), f"those of --data {options.data}")
+    found = _search(model, subject, options, radii, positions, known.get(model, []))
+    notes = [f"  note: {note}" for note in subject.notes]
     say(json.dumps(found.to_dict(), indent=1) if options.as_json else "\n".join([str(found), *notes]))
     written = []
     if options.output is not None:
         found.save(options.output)
         written.append(f"  written to {options.output}")
     if options.picture is not None:
-        words = _words_of(task.texts.reader.tokenizer) if task.texts is not None and words is None else words
-        written.append(_draw(found, task.inputs, options.shown, words, options.picture))
+        words = _words_of(subject.texts.reader.tokenizer) if subject.texts is not None and words is None else words
+        written.append(_draw(found, subject.inputs, options.shown, words, options.picture))
     if written and not options.as_json:
         say("\n".join(written))
 
@@ -134,19 +119,21 @@ def _count(inputs: Any, limit: int) -> int:
 
 def _search(
     model: str,
-    task: "Task",
+    subject: "Subject",
     options: WorstOptions,
     radii: list[float],
     positions: str | list[int],
     known: list[str],
 ) -> "WorstCase":
+    from jostle.cli.subject import make_request
+    from jostle.perturbations import Sphere
     from jostle.sampling import Grid
     from jostle.worst.worst import run_search
 
     return run_search(
-        task.request(options, Grid(options.draws)),
-        task.models[model],
-        task.inputs,
+        make_request(options, subject, Sphere(1.0), Grid(options.draws)),
+        subject.models[model],
+        subject.inputs,
         radius=radii,
         positions=positions,
         starts=options.starts,

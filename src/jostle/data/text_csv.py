@@ -4,7 +4,7 @@ As a spec: ``csv:FILE`` or ``csv:FILE:text=question1,second=question2,label=is_d
 ``jostle.data.load`` takes it where it takes the name of a dataset.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -78,7 +78,8 @@ def load_csv(
     left_out = f"{table.left_out:,} rows left out: wrong number of columns or no label" if table.left_out else ""
     kind = "one file without splits" if test is None else f"{test:.0%} of the distinct texts held out as the test split"
     note = "; ".join(filter(None, (kind, left_out, meaning)))
-    whole = TextDataset(f"{PREFIX}{path.name}", table.texts, torch.tensor(labels), classes, split, note)
+    remarks = tuple(filter(None, (left_out, meaning if label is not None else "")))
+    whole = TextDataset(f"{PREFIX}{path.name}", table.texts, torch.tensor(labels), classes, split, note, remarks)
     if test is None:
         return whole
     rows = share_split(table.texts, split, test, SPLIT_SEED)
@@ -136,12 +137,7 @@ def read_columns(
     skip: bool = False,
 ) -> Columns:
     """The columns of texts and labels of a file; arguments as of ``load_csv``."""
-    suffix = Path(path.stem).suffix if path.suffix == ".gz" else path.suffix
-    if suffix not in (".csv", ".tsv", ".tab", ".txt"):
-        raise UsageError(f"{path} must end in .csv (commas) or .tsv (tabs), and perhaps .gz")
-    is_comma = suffix == ".csv"
-    whole = decode(read_bytes(path), path)
-    rows = split_rows(whole, "," if is_comma else "\t", is_comma if quoted is None else quoted, path)
+    rows = _read_rows(path, quoted)
     header = next(rows, [])
     places = [_find_column(header, name, path) for name in (text, second) if name is not None]
     last = None if label is None else _find_column(header, label, path)
@@ -161,6 +157,21 @@ def read_columns(
     if not texts:
         raise UsageError(f"{path} holds no rows that can be used below its line of names ({left_out} left out)")
     return Columns(tuple(texts), tuple(labels), left_out)
+
+
+def column_names(file: str, options: Mapping[str, str | None]) -> list[str]:
+    """The names in the first line of a file; arguments as for ``load_options``."""
+    return next(_read_rows(Path(file).expanduser(), _read_truth(options, "quoted")), [])
+
+
+def _read_rows(path: Path, quoted: bool | None) -> Iterator[list[str]]:
+    """The rows of a file, the line of names first; ``quoted`` as for ``load_csv``."""
+    suffix = Path(path.stem).suffix if path.suffix == ".gz" else path.suffix
+    if suffix not in (".csv", ".tsv", ".tab", ".txt"):
+        raise UsageError(f"{path} must end in .csv (commas) or .tsv (tabs), and perhaps .gz")
+    is_comma = suffix == ".csv"
+    whole = decode(read_bytes(path), path)
+    return split_rows(whole, "," if is_comma else "\t", is_comma if quoted is None else quoted, path)
 
 
 def _find_column(header: Sequence[str], name: str, path: Path) -> int:

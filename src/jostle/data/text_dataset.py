@@ -35,6 +35,7 @@ class TextDataset:
         classes: number of classes; not every class need occur.
         split: which part it is, e.g. ``train``.
         note: how it departs from the official split, e.g. that rows could not be read; empty if it does not.
+        remarks: for files of your own, what is worth saying about their rows and labels.
     """
 
     name: str
@@ -43,6 +44,7 @@ class TextDataset:
     classes: int
     split: str = "train"
     note: str = ""
+    remarks: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         self._check_texts()

@@ -12,11 +12,11 @@ from jostle.base.errors import UsageError
 from jostle.base.files import replacing
 from jostle.figures.style import styled
 
-# Left out: dates, which differ between runs, and web addresses.
+# Left out: dates, which differ between runs, and web addresses. The program is named: its files can be told.
 _METADATA: dict[str, dict[str, Any]] = {
     ".svg": {"Date": None, "Creator": None, "Format": None, "Type": None},
-    ".png": {"Software": None},
-    ".pdf": {"CreationDate": None, "Creator": None, "Producer": None},
+    ".png": {"Software": "jostle"},
+    ".pdf": {"CreationDate": None, "Creator": "jostle", "Producer": None},
 }
 _FONTS = "system-ui,'Segoe UI','Helvetica Neue','DejaVu Sans',sans-serif"
 _ROOT = f"stroke-linejoin:round;stroke-linecap:butt;font-family:{_FONTS}"

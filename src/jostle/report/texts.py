@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,13 +11,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from jostle.base.progress import Progress, State, reporter
+from jostle.estimates.request import Request
 from jostle.integrations.text_pieces import Piece
-from jostle.perturbations import Perturbation
 from jostle.report.page import Passage, Token
-from jostle.responses import RESPONSES
+from jostle.responses import Flip
 from jostle.sampling import Evaluation, Grid
-from jostle.tokens import Inputs, TextView, TokenFunction
-from jostle.tokens.text import padding_id
 
 Models = Mapping[str, Callable[..., Any]]
 Texts = Mapping[str, Tensor]
@@ -28,35 +26,14 @@ _TRIALS_AT_ONCE = 512
 _UNREAD_SHOWN = 160  # characters shown of the part that a model does not read
 
 
-@dataclass(frozen=True)
-class TextSettings:
-    """How models are asked about texts.
-
-    Arguments:
-        view: of the tokens.
-        perturbation: of one token.
-        seed: of the noise.
-        batch_size: the largest number of texts in a batch.
-        device: of the models; None leaves them where they are.
-        progress: of ``flip_counts``, as for ``jostle.measure``.
-    """
-
-    view: TextView
-    perturbation: Perturbation
-    seed: int = 0
-    batch_size: int = 128
-    device: str | None = None
-    progress: Progress = False
-
-
 def rows_of(texts: Texts, rows: NDArray[np.int64]) -> dict[str, Tensor]:
     """Some rows of encoded texts."""
     return {key: tensor[torch.from_numpy(rows)] for key, tensor in texts.items()}
 
 
-def clean_answers(models: Models, texts: Texts, settings: TextSettings) -> dict[str, Tensor]:
-    """The outputs of each model for the clean texts, (texts, classes), in float64."""
-    with _evaluating(models, texts, settings) as evaluation:
+def clean_answers(models: Models, inputs: Any, request: Request) -> dict[str, Tensor]:
+    """The outputs of each model for the clean inputs, (inputs, classes), in float64."""
+    with _evaluating(models, inputs, request) as evaluation:
         batching = evaluation.batching
         order = batching.order(np.arange(len(evaluation.inputs)))
         found = {}
@@ -66,16 +43,25 @@ def clean_answers(models: Models, texts: Texts, settings: TextSettings) -> dict[
     return found
 
 
-def flip_counts(models: Models, texts: Texts, settings: TextSettings, draws: int) -> tuple[dict[str, Floats], int]:
+def flip_counts(
+    models: Models, texts: Texts, request: Request, draws: int, progress: Progress = False
+) -> tuple[dict[str, Floats], int]:
     """For each model (texts, tokens), the number of draws that flip the prediction; and the number of draws per token.
 
     Tokens are numbered from the start of their text, whatever the padding. NaN: no token, or one that is not jostled.
     All models get the same noise. A perturbation without randomness is drawn once.
+
+    Arguments:
+        models: by name.
+        texts: encoded, (texts, columns) each entry.
+        request: what a token is and becomes; a change is a flip, whatever its response.
+        draws: how often each token is jostled.
+        progress: as for ``jostle.measure``.
     """
-    with _evaluating(models, texts, settings) as evaluation:
-        inputs, plan = evaluation.inputs, Grid(1 if settings.perturbation.is_deterministic else draws)
+    with _evaluating(models, texts, request) as evaluation:
+        inputs, plan = evaluation.inputs, Grid(1 if request.perturbation.is_deterministic else draws)
         counts = np.full((len(models), len(inputs), inputs.num_tokens), np.nan)
-        report, all_rows = reporter(settings.progress, "examples"), np.arange(len(inputs))
+        report, all_rows = reporter(progress, "examples"), np.arange(len(inputs))
         for trials in plan.blocks(inputs, all_rows, _TRIALS_AT_ONCE):
             numbers = inputs.addresses(trials.inputs, trials.tokens)
             counts[:, trials.inputs, numbers] = 0.0
@@ -88,10 +74,10 @@ def flip_counts(models: Models, texts: Texts, settings: TextSettings, draws: int
     return dict(zip(models, counts, strict=True)), plan.draws
 
 
-def root_mean_square(models: Models, texts: Texts, settings: TextSettings) -> dict[str, float]:
+def root_mean_square(models: Models, texts: Texts, request: Request) -> dict[str, float]:
     """For each model, the root mean square of the entries of embedded tokens that may be jostled."""
     found = {}
-    with _evaluating(models, texts, settings) as evaluation:
+    with _evaluating(models, texts, request) as evaluation:
         inputs, batching = evaluation.inputs, evaluation.batching
         chosen = batching.order(np.arange(len(inputs)))
         mask = np.ones((len(inputs), inputs.num_tokens), bool) if inputs.mask is None else inputs.mask
@@ -112,15 +98,11 @@ def root_mean_square(models: Models, texts: Texts, settings: TextSettings) -> di
 
 
 @contextmanager
-def _evaluating(models: Models, texts: Texts, settings: TextSettings) -> Iterator[Evaluation]:
-    """An evaluation of models on texts; inside, the models are in eval mode."""
-    inputs = Inputs(dict(texts), settings.view, None, padding_id(models.values()))
-    functions = [TokenFunction(model, inputs, name, settings.device) for name, model in models.items()]
-    evaluation = Evaluation(
-        functions, settings.perturbation, RESPONSES.get("flip")(), settings.seed, settings.batch_size
-    )
+def _evaluating(models: Models, inputs: Any, request: Request) -> Iterator[Evaluation]:
+    """An evaluation of models on inputs, in which a change is a flip; inside, the models are in eval mode."""
+    evaluation = replace(request, response=Flip()).prepare(models, inputs)
     with ExitStack() as modes:
-        for function in functions:
+        for function in evaluation.functions:
             modes.enter_context(function.evaluating())
         evaluation.check()
         yield evaluation

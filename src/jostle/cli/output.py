@@ -1,0 +1,126 @@
+"""What commands write: files are checked before any work, and numbers are printed before they are saved."""
+
+import json
+import os
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from jostle.base.errors import UsageError
+from jostle.base.files import check_writable
+from jostle.cli.options import SubjectOptions
+
+if TYPE_CHECKING:
+    from jostle.estimates import Comparison, Measurement, Sweep
+
+_EXAMPLES = {
+    "-o": "report.html",
+    "--report": "report.html",
+    "--picture": "flip.png",
+    "--figure": "figure.svg",
+    "--plot": "sweep.svg",
+    "--out": "corruptions.png",
+}
+_MARKS = (  # what stands in results, reports and figures that jostle wrote
+    b'"kind": "jostle/',
+    b'<meta name="generator" content="jostle">',
+    b'<svg style="stroke-linejoin:round;stroke-linecap:butt;',
+    b"Software\x00jostle",
+    b"/Creator (jostle)",
+)
+_END = 2**16  # bytes at the beginning and at the end of a file in which they stand
+
+
+def check_outputs(
+    outputs: Mapping[str, Path | None], *, force: bool, read: Iterable[tuple[str, str | Path | None]] = ()
+) -> None:
+    """Raise, before any work, unless every output can be written without harm.
+
+    No two outputs may be one file, none may be a file that is read, and a file that exists is replaced only if jostle
+    wrote it or ``force`` is given.
+
+    Arguments:
+        outputs: files that will be written, by the option that names them; None if the option is not given.
+        force: whether files that jostle did not write may be replaced.
+        read: files that are read, each with the option that names it; words that name no file are passed over.
+    """
+    named = {flag: path for flag, path in outputs.items() if path is not None}
+    sources = list(read)
+    for flag, path in named.items():
+        for source, file in sources:
+            if file is not None and _is_same(path, Path(file)):
+                raise UsageError(f"{flag} {path} would replace a file that {source} {file} reads; give another name")
+    flags = list(named)
+    for place, flag in enumerate(flags):
+        for other in flags[:place]:
+            if _is_same(named[flag], named[other]):
+                raise UsageError(
+                    f"{other} {named[other]} and {flag} {named[flag]} are one file; give each its own name"
+                )
+    for flag, path in named.items():
+        if not force and path.is_file() and not is_ours(path):
+            raise UsageError(
+                f"{flag} {path} is a file that jostle did not write; give another name, or --force to replace it"
+            )
+        check_writable(path, _EXAMPLES.get(flag, "result.json"))
+
+
+def files_read(
+    options: SubjectOptions, weights: Sequence[str], *more: tuple[str, Path | None]
+) -> list[tuple[str, str | Path | None]]:
+    """Files that a command reads, each with its option, as ``check_outputs`` takes them."""
+    data = options.data.removeprefix("csv:")
+    named = [("--data", data), ("--tokenizer", options.tokenizer), *(("--weights", file) for file in weights)]
+    return [*named, *more]
+
+
+def is_ours(path: Path) -> bool:
+    """Whether an existing file is a result, a report or a figure of an earlier run."""
+    with path.open("rb") as file:
+        begin = file.read(_END)
+        file.seek(max(path.stat().st_size - _END, 0))
+        end = file.read()
+    return any(mark in begin or mark in end for mark in _MARKS)
+
+
+def show(result: "Measurement | Comparison | Sweep", notes: Iterable[str], options: SubjectOptions) -> None:
+    """Print a result, then save it: a file that cannot be written does not take the numbers with it.
+
+    Arguments:
+        result: what was measured.
+        notes: lines that are printed below it.
+        options: whether to print JSON, and where to save.
+    """
+    if options.as_json:
+        say(json.dumps(result.to_dict(), indent=1))
+    else:
+        say("\n".join([str(result), *(f"  {note}" for note in notes)]))
+    if options.output is not None:
+        result.save(options.output)
+        if not options.as_json:
+            say(f"  written to {options.output}")
+
+
+def say(text: str) -> None:
+    """Print at once; if nobody reads any more, as behind ``| head``, go on: files are still to be written."""
+    try:
+        print(text, flush=True)  # noqa: T201
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def counted(number: int, thing: str) -> str:
+    """A number of things, in words.
+
+    >>> counted(1, "run"), counted(2_000, "run")
+    ('1 run', '2,000 runs')
+    """
+    return f"{number:,} {thing}" if number == 1 else f"{number:,} {thing}s"
+
+
+def _is_same(path: Path, other: Path) -> bool:
+    try:
+        return path.samefile(other)
+    except (OSError, ValueError):  # one of them does not exist, or is a spec and no path
+        return path.resolve() == other.resolve()

@@ -1,0 +1,490 @@
+"""What a command measures: models and inputs named on the command line, and the request about them.
+
+``load_models`` and ``read_subject`` turn words into models and inputs that fit each other, ``choose_perturbation``
+finds the perturbation that is meant, and ``make_request`` makes the one ``Request`` that everything below works with.
+"""
+
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+import jostle.data
+from jostle import integrations
+from jostle.base import specs
+from jostle.base.errors import UsageError
+from jostle.cli.options import SamplingOptions, SubjectOptions
+from jostle.cli.texts import Texts, read_texts, text_view, word_ids
+from jostle.data import TextDataset, text_csv
+from jostle.data.image_folder import PREFIX, SUFFIXES, ImageFiles, open_images
+from jostle.estimates.request import Model, Request
+from jostle.integrations import TextClassifier, reader_of
+from jostle.integrations.python import call_factory
+from jostle.perturbations import PERTURBATIONS, Deletion, GaussianNoise, Perturbation, UniformToken
+from jostle.report.measurement import percent
+from jostle.report.texts import clean_answers, root_mean_square, rows_of
+from jostle.responses import Flip, Margin
+from jostle.sampling import DefaultPlan, Grid, Plan, Until
+from jostle.tokens import VIEWS, Embeddings, TokenView, Words
+from jostle.tokens.sites import word_embedding
+from jostle.tokens.text import configured_padding, padding_id
+from jostle.training import load_weights
+
+_LABELS = ("labels", "y")  # names of arrays that are not inputs
+_TABLES = (".csv", ".tsv", ".tab")
+_ONLY_TEXTS = ("text", "label", "special", "tokenizer", "max_length")  # options
+_ASKED_CLEAN = 500  # inputs that models are asked about as they are, at most
+_TOKENS_ASKED_CLEAN, _FEWEST_TEXTS = 20_000, 20  # fewer texts if they are long
+_MEASURED_FOR_SIZE = 64  # texts whose embeddings say how large a token is
+_DIFFERENT_SIZES = 1.5  # from this ratio on, noise of one std is not the same noise for two models
+_UNIT = "rms"
+
+
+@dataclass
+class Subject:
+    """Models and inputs that fit each other.
+
+    Arguments:
+        models: by name, as they are asked.
+        loaded: by name, as they were loaded: classifiers of texts know their tokenizer.
+        inputs: as the models take them.
+        tokens: what a token is.
+        texts: the texts behind the inputs, if they are texts.
+        labels: (N,) the right classes, if they are known.
+        notes: what people should know; printed below the result.
+    """
+
+    models: dict[str, Model]
+    loaded: Mapping[str, Any]
+    inputs: Any
+    tokens: TokenView
+    texts: Texts | None = None
+    labels: Tensor | None = None
+    notes: list[str] = field(default_factory=list)
+
+    def ask_clean(self, request: Request) -> "CleanAnswers | None":
+        """Ask the models about the first inputs as they are, and note their accuracy; None if nothing comes of it."""
+        if self.texts is None and self.labels is None:
+            return None
+        count = self._count_clean()
+        first = _first(self.inputs, count)
+        outputs = clean_answers(self.models, first, request)
+        answers = CleanAnswers(outputs, None if self.labels is None else self.labels[:count])
+        what = "inputs" if self.texts is None else "texts"
+        self.notes += [
+            f"{name} is right on {percent(share)} of the first {len(answers):,} {what}"
+            for name, share in answers.accuracies().items()
+        ]
+        return answers
+
+    def _count_clean(self) -> int:
+        if self.texts is None:
+            return _ASKED_CLEAN
+        tokens = self.texts.encoded["attention_mask"].sum(dim=1).cumsum(dim=0)
+        return min(_ASKED_CLEAN, max(int((tokens <= _TOKENS_ASKED_CLEAN).sum()), _FEWEST_TEXTS), len(tokens))
+
+
+@dataclass(frozen=True)
+class CleanAnswers:
+    """What models answer about the first inputs as they are.
+
+    Arguments:
+        outputs: for each model (inputs, classes).
+        labels: (inputs,) the right classes; None if they are not known.
+    """
+
+    outputs: dict[str, Tensor]
+    labels: Tensor | None
+
+    def __len__(self) -> int:
+        return len(next(iter(self.outputs.values())))
+
+    def accuracies(self) -> dict[str, float]:
+        """The share of inputs that a model gets right, for each model with a class for every label."""
+        if self.labels is None:
+            return {}
+        low, high = int(self.labels.min()), int(self.labels.max())
+        return {
+            name: float((outputs.argmax(dim=1) == self.labels).double().mean())
+            for name, outputs in self.outputs.items()
+            if outputs.dim() == 2 and outputs.shape[1] > 1 and 0 <= low <= high < outputs.shape[1]
+        }
+
+    def predictions(self, name: str) -> Tensor:
+        """(inputs,) the class that a model predicts; for a single output whether it is above 0."""
+        outputs = self.outputs[name]
+        return (outputs.reshape(len(outputs)) > 0).long() if _is_single(outputs) else outputs.argmax(dim=1)
+
+    def margins(self) -> NDArray[np.float64]:
+        """(inputs,) how sure the least sure model is: by how much the first class is ahead of the second."""
+        return torch.stack([_margins(outputs) for outputs in self.outputs.values()]).amin(dim=0).numpy()
+
+
+def _is_single(outputs: Tensor) -> bool:
+    return outputs.dim() == 1 or outputs.shape[1] == 1
+
+
+def _margins(outputs: Tensor) -> Tensor:
+    if _is_single(outputs):
+        return outputs.reshape(len(outputs)).abs()
+    best = outputs.softmax(dim=1).topk(2, dim=1).values
+    return best[:, 0] - best[:, 1]
+
+
+def read_subject(
+    options: SubjectOptions, models: Mapping[str, Any], *, label: str | None = None, labelled: bool = True
+) -> Subject:
+    """The inputs that the options name, with models that are loaded.
+
+    Arguments:
+        options: of the command.
+        models: by name.
+        label: the column of labels of a file of texts.
+        labelled: whether labels are of use, for the accuracy.
+    """
+    check_limit(options.limit)
+    inputs, labels = (
+        (None, None) if _is_texts(options.data) else load_inputs(options.data, options.split, options.limit)
+    )
+    if inputs is None or isinstance(inputs, TextDataset):
+        words = text_view(options)
+        texts = read_texts(options, models, words, inputs, label=label, labelled=labelled)
+        right = texts.dataset.labels if texts.has_labels else None
+        return Subject(unwrap(models), models, texts.encoded, words, texts, right, list(texts.notes))
+    for name in _ONLY_TEXTS:
+        if getattr(options, name, None) is not None:
+            raise UsageError(
+                f"--{name.replace('_', '-')} is for texts, and --data {options.data} is none: leave it out"
+            )
+    if options.tokens is None:
+        raise UsageError(
+            "--tokens is missing: say what a token is, for example --tokens patches:4, rows or coordinates"
+        )
+    plain = unwrap(models)
+    view = specs.build(VIEWS, options.tokens, "tokens", TokenView)
+    return Subject(plain, models, match_inputs(inputs, plain.values()), view, labels=labels if labelled else None)
+
+
+def plan_of(options: SamplingOptions) -> Plan | DefaultPlan:
+    """The plan that the options ask for."""
+    rules = {"half-width": options.half_width, "relative": options.relative, "draws": options.draws}
+    given = [f"--{name}" for name, value in rules.items() if value is not None]
+    if len(given) > 1:
+        raise UsageError(f"give only one of {', '.join(given)}: they are different rules for when to stop")
+    if options.draws is not None:
+        if options.max_passes is not None:
+            raise UsageError(
+                "give only one of --draws, --max-passes: --draws tries every token, however many there are"
+            )
+        return Grid(options.draws)
+    most = {} if options.max_passes is None else {"max_passes": options.max_passes}
+    if not given:
+        return DefaultPlan(**most)
+    return Until(half_width=options.half_width, relative=options.relative, **most)
+
+
+def make_request(
+    options: SubjectOptions, subject: Subject, perturbation: Perturbation, plan: Plan | DefaultPlan | None = None
+) -> Request:
+    """What the options ask of the subject."""
+    target, average = (
+        (options.target, options.average) if isinstance(options, SamplingOptions) else ("dataset", "macro")
+    )
+    request = Request.build(
+        tokens=subject.tokens,
+        perturbation=perturbation,
+        response=options.response,
+        plan=plan,
+        target=target,
+        average=average,
+        level=options.level,
+        seed=options.seed,
+        batch_size=options.batch_size,
+        device=options.device,
+    )
+    if subject.texts is not None and subject.texts.headless and isinstance(request.response, Flip | Margin):
+        raise UsageError(
+            f"{subject.texts.headless[0]} has no classes, so no prediction can flip: use --response relative-change, "
+            "absolute-change or angle"
+        )
+    return request
+
+
+def choose_perturbation(options: SamplingOptions, subject: Subject) -> Perturbation:
+    """What a token becomes: what the option says, or noise as large as a token, or deletion for words.
+
+    A number such as ``0.5rms`` is in units of the root mean square of the embedded tokens.
+    """
+    spec = options.perturbation
+    if spec is None and isinstance(subject.tokens, Words):
+        return Deletion()
+    if spec is None and subject.texts is None:
+        return GaussianNoise(1.0)
+    name, positional, named = specs.parse("gaussian-noise:std=1rms" if spec is None else spec)
+    if name == "uniform-token" and not positional and not named:
+        return _any_word(subject)
+
+    def plain(value: Any) -> Any:
+        return value if in_rms(value) is None else scale_rms(options, subject, in_rms(value) or 0.0, spec)
+
+    positional, named = [plain(value) for value in positional], {key: plain(value) for key, value in named.items()}
+    return specs.make(PERTURBATIONS, name, positional, named, given=f"--perturbation {spec}")
+
+
+def in_rms(value: Any) -> float | None:
+    """How many units of the root mean square ``value`` stands for; None if it is not in these units.
+
+    >>> in_rms("0.5rms"), in_rms("rms"), in_rms(0.5)
+    (0.5, None, None)
+    """
+    if not isinstance(value, str) or not value.lower().endswith(_UNIT):
+        return None
+    try:
+        return float(value[: -len(_UNIT)])
+    except ValueError:
+        return None
+
+
+def scale_rms(options: SubjectOptions, subject: Subject, count: float, given: str | None = None) -> float:
+    """``count`` root mean squares of the first model's embedded tokens, to three digits; noted in the subject."""
+    if subject.texts is None or not isinstance(subject.tokens, Embeddings):
+        raise UsageError(
+            f"--perturbation {given}: rms is the size of embeddings, --tokens {subject.tokens.describe()} has none"
+        )
+    encoded = subject.texts.encoded
+    some = rows_of(encoded, np.arange(min(_MEASURED_FOR_SIZE, len(encoded["input_ids"]))))
+    sizes = root_mean_square(subject.models, some, make_request(options, subject, GaussianNoise(0.0)))
+    first, *others = sizes
+    number = float(f"{count * sizes[first]:.3g}")
+    subject.notes.append(
+        f"{count:g} rms is {number:g}: embedded tokens ({subject.tokens.describe()}) of {first} have root mean square "
+        f"{sizes[first]:.3g}"
+    )
+    far = [name for name in others if not 1 / _DIFFERENT_SIZES < sizes[name] / sizes[first] < _DIFFERENT_SIZES]
+    if far:
+        listed = ", ".join(f"{name} {sizes[name]:.3g}" for name in far)
+        subject.notes.append(
+            f"embedded tokens are of another size in {listed}: the same noise is weaker or stronger there, so say in "
+            "what sense the models are compared"
+        )
+    return number
+
+
+def _any_word(subject: Subject) -> Perturbation:
+    """Replacement by any token of the vocabulary."""
+    if subject.texts is not None:
+        ids: Tensor | None = word_ids(subject.texts.reader)
+    else:
+        ids = _vocabulary(subject.loaded) if isinstance(subject.tokens, Words) else None
+    if ids is None:
+        raise UsageError(
+            "--perturbation uniform-token needs vocabulary=, the tokens to choose from: for example uniform-token:-1/1 "
+            "for bits, or uniform-token:1000 for token ids 0 to 999"
+        )
+    subject.notes.append(f"a token becomes any of the {len(ids):,} tokens of the vocabulary, all equally likely")
+    return UniformToken(ids)
+
+
+def _vocabulary(models: Mapping[str, Any]) -> Tensor | None:
+    """The token ids that all models know, without padding and, where a tokenizer tells, special tokens.
+
+    None if no model tells how many words it has.
+    """
+    networks = unwrap(models).values()
+    tables = [word_embedding(network) for network in networks]
+    sizes = [table.num_embeddings for table in tables if isinstance(table, nn.Embedding)]
+    if not sizes:
+        return None
+    for name, model in models.items():
+        folder = getattr(model, "folder", None)
+        if folder is not None and (folder / "tokenizer.json").is_file():
+            words = word_ids(reader_of(model, name=name))
+            return words[words < min(sizes)]
+    pads = {padding_id([network]) for network in networks} | {configured_padding(network) for network in networks}
+    return torch.tensor([number for number in range(min(sizes)) if number not in pads])
+
+
+def unwrap(models: Mapping[str, Any]) -> dict[str, Any]:
+    """The networks themselves, whose modules have the names that their own library gives them."""
+    return {name: model.network if isinstance(model, TextClassifier) else model for name, model in models.items()}
+
+
+def load_models(
+    named: Mapping[str, str], weights: Mapping[str, str], seed: int
+) -> tuple[dict[str, Model], dict[str, list[str]]]:
+    """The models by name, and a warning for each whose weights are random, which is also printed at once.
+
+    Arguments:
+        named: specs by name.
+        weights: files by name.
+        seed: of random weights.
+    """
+    models = {name: load_model(spec, weights.get(name), seed) for name, spec in named.items()}
+    known = {}
+    for name, spec in named.items():
+        is_random = spec.startswith("zoo:") or (spec.startswith("timm:") and "checkpoint=" not in spec)
+        if is_random and name not in weights:
+            known[name] = [f"{name} has random weights; give --weights for a trained network"]
+            print(f"jostle: {known[name][0]}", file=sys.stderr)  # noqa: T201
+    return models, known
+
+
+def load_model(spec: str, weights: str | None = None, seed: int = 0) -> Callable[..., Any]:
+    """The model a spec names, see ``jostle.integrations.load``, with the weights of a safetensors file if given."""
+    model = integrations.load(spec, seed=seed)
+    if weights is not None:
+        if not isinstance(model, nn.Module):
+            raise UsageError(f"--weights {weights}: the model {spec} is not an nn.Module, so it has no weights to load")
+        wrapped = integrations.ImageClassifier | integrations.TextClassifier
+        load_weights(model.network if isinstance(model, wrapped) else model, Path(weights))
+    return model
+
+
+def match_inputs(inputs: Any, models: Iterable[Any]) -> Any:
+    """Inputs as the models take them.
+
+    Real numbers get the type of the first model's parameters: files made by numpy are often float64. Images of a folder
+    get the size and the normalisation that the models want.
+    """
+    models = list(models)
+    if isinstance(inputs, ImageFiles):
+        return integrations.prepare_images(inputs, models)
+    parameters = (parameter for model in models if isinstance(model, nn.Module) for parameter in model.parameters())
+    wanted = next((parameter.dtype for parameter in parameters if parameter.is_floating_point()), None)
+
+    def cast(value: Any) -> Any:
+        is_real = isinstance(value, Tensor) and value.is_floating_point()
+        return value.to(wanted) if is_real and wanted is not None else value
+
+    return {key: cast(value) for key, value in inputs.items()} if isinstance(inputs, dict) else cast(inputs)
+
+
+def load_inputs(spec: str, split: str = "train", limit: int | None = None) -> tuple[Any, Tensor | None]:
+    """The inputs a spec names, and their labels if a file holds them, (N,) whole numbers.
+
+    Arguments:
+        spec: a dataset, ``images:DIR``, a file (.npy, .npz, .safetensors), or ``py:MODULE_OR_FILE:FACTORY``.
+        split: which part of a dataset or folder.
+        limit: use only this many inputs, the first ones.
+    """
+    check_limit(limit)
+    if has_no_splits(spec) and split != "train":
+        raise UsageError(f"--split {split}: --data {spec} has no splits, it is used as it is: leave --split out")
+    if spec.startswith("py:"):
+        return _first(call_factory(spec), limit), None
+    if spec.startswith(PREFIX):
+        return open_images(spec, split, limit), None
+    if has_no_splits(spec):
+        inputs, labels = _read(Path(spec))
+        return _first(inputs, limit), _first(labels, limit)
+    check_name(spec)
+    return jostle.data.load(spec, split=split, limit=limit).inputs, None
+
+
+def has_no_splits(spec: str) -> bool:
+    """Whether data are used as they are: a file of arrays, or what a function of your own returns."""
+    return spec.startswith("py:") or Path(spec).suffix.lower() in _READERS
+
+
+def check_limit(limit: int | None) -> None:
+    """Raise if ``--limit`` leaves no input."""
+    if limit is not None and limit < 1:
+        raise UsageError(f"--limit {limit} must be at least 1")
+
+
+def _is_texts(spec: str) -> bool:
+    return spec.startswith(text_csv.PREFIX) or (":" not in spec and spec in jostle.data.names("text"))
+
+
+def check_name(spec: str) -> None:
+    """Raise if a spec that should name a dataset is a file or a folder instead: most likely its prefix is missing."""
+    path = Path(spec)
+    if ":" in spec or spec in jostle.data.names("all"):
+        return
+    if path.is_dir():
+        raise UsageError(f"--data {spec} is a folder and no dataset: write images:{spec} for the images in it")
+    if any(suffix in _TABLES for suffix in path.suffixes):
+        raise UsageError(f"--data {spec} is a table and no dataset: write csv:{spec} for the texts in it")
+    if path.suffix.lower() in SUFFIXES:
+        raise UsageError(f"--data {spec} is one image and no dataset: write images:{path.parent} for its folder")
+    if path.is_file():
+        raise UsageError(f"--data {spec} is a file that cannot be read: {', '.join(_READERS)} or csv:FILE expected")
+
+
+def _read_npy(path: Path) -> Any:
+    return np.load(path, allow_pickle=False)
+
+
+def _read_npz(path: Path) -> Any:
+    with np.load(path, allow_pickle=False) as archive:
+        arrays = {key: archive[key] for key in archive.files}
+    return next(iter(arrays.values())) if len(arrays) == 1 else arrays
+
+
+def _read_safetensors(path: Path) -> Any:
+    from safetensors.torch import load_file
+
+    tensors = load_file(path)
+    return next(iter(tensors.values())) if len(tensors) == 1 else tensors
+
+
+_READERS = {".npy": _read_npy, ".npz": _read_npz, ".safetensors": _read_safetensors}
+
+
+def _read(path: Path) -> tuple[Any, Tensor | None]:
+    """Inputs and labels of a file."""
+    if not path.is_file():
+        raise UsageError(f"--data {path}: the file does not exist")
+    suffix = path.suffix.lower()
+    try:
+        arrays = _READERS[suffix](path)
+    except Exception as error:  # each format has its own errors for a truncated or foreign file
+        raise UsageError(f"--data {path} cannot be read as {suffix}: {' '.join(str(error).split())}") from None
+    if not isinstance(arrays, dict):
+        return _tensor(path, arrays), None
+    tensors = {key: _tensor(path, array, f" as {key!r}") for key, array in arrays.items() if key not in _LABELS}
+    if not tensors:
+        raise UsageError(f"--data {path} holds {', '.join(arrays) or 'nothing'} and no inputs")
+    inputs = tensors if len(tensors) > 1 else next(iter(tensors.values()))
+    labels = [array for key, array in arrays.items() if key in _LABELS]
+    return inputs, _labels(labels[0], tensors.values()) if labels else None
+
+
+def _tensor(path: Path, array: Any, name: str = "") -> Tensor:
+    if isinstance(array, np.ndarray) and not array.dtype.isnative:
+        array = array.astype(array.dtype.newbyteorder("="))
+    try:
+        return torch.as_tensor(array)
+    except (TypeError, ValueError):
+        kind = "text" if array.dtype.kind in "SUT" else str(array.dtype)
+        hint = ", of texts csv:FILE" if kind == "text" else ""
+        raise UsageError(f"--data {path} holds {kind}{name}; expected an array of numbers{hint}") from None
+
+
+def _labels(given: Any, inputs: Iterable[Tensor]) -> Tensor | None:
+    """The labels, if they are the number of a class for each input."""
+    if isinstance(given, np.ndarray):
+        given = torch.from_numpy(given.astype(np.int64)) if given.dtype.kind in "biu" else torch.empty(())
+    is_whole = given.dim() == 1 and not given.is_floating_point()
+    return given.long() if is_whole and all(tensor.shape[:1] == given.shape for tensor in inputs) else None
+
+
+def _first(inputs: Any, limit: int | None) -> Any:
+    """The first inputs, at most ``limit``."""
+    if limit is None or inputs is None:
+        return inputs
+    if isinstance(inputs, dict):
+        return {key: value[:limit] for key, value in inputs.items()}
+    if isinstance(inputs, Tensor | np.ndarray):
+        return inputs[:limit]
+    if isinstance(inputs, ImageFiles):
+        return inputs.first(limit)
+    if isinstance(inputs, TextDataset):
+        return inputs.subset(min(limit, len(inputs)))
+    raise UsageError(f"--limit {limit} cannot be applied to inputs of type {type(inputs).__name__}")
