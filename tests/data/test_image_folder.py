@@ -146,7 +146,7 @@ def test_the_fingerprint_tells_other_files_apart(folder):
         ("images:nowhere", "the folder nowhere does not exist"),
         ("images:photos/train/n01/z.png", "does not exist"),
         ("images:empty", "holds no images; expected files that end in .jpg, .jpeg, .png"),
-        ("images:mixed", "holds 1 images beside folders of images, such as x"),
+        ("images:mixed", "holds 1 images next to folders of images, such as x"),
         ("images:photos:sise=8", "unknown option of images 'sise'; did you mean size"),
         ("images:photos:size=8,9", "write options as key=value"),
         ("images:photos:limit=0", "limit=0 must be a whole number, at least 1"),

@@ -55,11 +55,11 @@ class Reader(nn.Module):
 
 def test_texts_of_about_the_same_length_share_a_batch_and_every_text_is_in_one():
     batches, lengths = Batches(Reader(), texts()), (texts().inputs != 0).sum(dim=1)
-    rows = batches.shuffled(5, seed=3, epoch=1)
+    rows = batches.shuffle(5, seed=3, epoch=1)
     assert torch.cat(rows).sort().values.tolist() == list(range(60))
     assert sum(int(lengths[row].max() - lengths[row].min()) for row in rows) <= 17
-    assert not torch.equal(torch.cat(rows), torch.cat(batches.shuffled(5, seed=3, epoch=2)))
-    assert torch.equal(torch.cat(rows), torch.cat(batches.shuffled(5, seed=3, epoch=1)))
+    assert not torch.equal(torch.cat(rows), torch.cat(batches.shuffle(5, seed=3, epoch=2)))
+    assert torch.equal(torch.cat(rows), torch.cat(batches.shuffle(5, seed=3, epoch=1)))
     seen = [inputs for inputs, _ in batches.all(5)]
     assert [int((inputs != 0).sum(dim=1).max()) for inputs in seen] == sorted(lengths.tolist())[4::5]
 

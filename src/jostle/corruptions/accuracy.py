@@ -124,14 +124,14 @@ class CorruptionAccuracy:
             mean = self.mean
             return self._with_interval(1 - mean.value, 1 - mean.high, 1 - mean.low, mean.interval.method)
         if isinstance(reference, CorruptionAccuracy):
-            return self._paired(errors, reference)
+            return self._relative_error(errors, reference)
         divisors = self._divisors(reference)
         shares = (errors / divisors[:, None]).mean(axis=0)  # (images,)
         largest = float((len(self.severities) / divisors).mean())
         low, high = bounded_mean(*histogram(shares), self.level, (0.0, largest))
         return self._with_interval(float(shares.mean()), low, high, _GAFFKE)
 
-    def _paired(self, errors: NDArray[np.float64], reference: "CorruptionAccuracy") -> Accuracy:
+    def _relative_error(self, errors: NDArray[np.float64], reference: "CorruptionAccuracy") -> Accuracy:
         ours, theirs = ((one.names, one.severities, one.correct.shape) for one in (self, reference))
         if ours != theirs:
             raise UsageError("reference must be a result for the same images, corruptions and severities")

@@ -155,7 +155,7 @@ def _find_images(folder: Path) -> tuple[list[Path], np.ndarray[Any, np.dtype[np.
     groups = [_sort_images(path.rglob("*")) for path in inner]
     if flat and any(groups):
         raise UsageError(
-            f"{folder} holds {len(flat)} images beside folders of images, such as {inner[0].name}; put all images in "
+            f"{folder} holds {len(flat)} images next to folders of images, such as {inner[0].name}; put all images in "
             "folders, one for each class, or none"
         )
     if not flat and not any(groups):

@@ -38,7 +38,7 @@ def choose(
     if seed is None and not balanced:
         return slice(0, limit)
     order = np.arange(len(labels)) if seed is None else random_order(len(labels), seed)
-    return _balanced(labels, order, classes, limit, called) if balanced and limit is not None else order[:limit]
+    return _choose_balanced(labels, order, classes, limit, called) if balanced and limit is not None else order[:limit]
 
 
 def random_order(n: int, seed: int) -> NDArray[np.intp]:
@@ -68,7 +68,7 @@ def _check(n: int, limit: int | None, seed: int | None, balanced: bool, called: 
         raise UsageError(f"cannot take {limit} of the {n} {called}")
 
 
-def _balanced(
+def _choose_balanced(
     labels: NDArray[np.generic], order: NDArray[np.intp], classes: int, limit: int, called: str
 ) -> NDArray[np.intp]:
     in_order, keep = labels[order], np.zeros(len(order), dtype=bool)

@@ -127,11 +127,11 @@ def load_tokenizer(path: str | Path, *, pad: str | None = None, side: str | None
     if not file.is_file() and path.is_dir():
         raise UsageError(f"tokenizer folder {path} holds no tokenizer.json; convert the tokenizer to its fast form")
     backend = _parse(read_text(file, "tokenizer"), str(file))
-    beside = _read_settings(file)
+    saved = _read_settings(file)
     written = backend.padding or {}
     known = [name for name in _USUAL_PADS if backend.token_to_id(name) is not None]
-    token = pad or beside.get("pad_token") or written.get("pad_token") or next(iter(known), None)
-    where = side or beside.get("padding_side") or written.get("direction") or "right"
+    token = pad or saved.get("pad_token") or written.get("pad_token") or next(iter(known), None)
+    where = side or saved.get("padding_side") or written.get("direction") or "right"
     checks.choice(f"padding_side of tokenizer {file}", where, SIDES)
     if token is not None:
         number = backend.token_to_id(token)

@@ -1,4 +1,4 @@
-"""The encoder of paper 2 (2402.09963): post-norm blocks on bits with positions beside them, read at the last bit.
+"""The encoder of paper 2 (2402.09963): post-norm blocks on bits and positions, read at the last bit.
 
 It takes (batch, tokens) of -1 and 1 and returns one number for each string. ``jostle.boolean.networks`` has other
 networks on bits, each for one length, to be studied with random weights; this is the network that the paper trains.

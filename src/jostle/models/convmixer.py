@@ -41,7 +41,7 @@ class ConvMixer(nn.Module):
         checks.sizes(patch_size=patch_size, dim=dim, depth=depth, kernel_size=kernel_size)
         check_patches(image_size, patch_size)
         self.image_size, self.channels = image_size, channels
-        self.embed = activated(nn.Conv2d(channels, dim, patch_size, stride=patch_size))
+        self.embed = convolution_gelu_norm(nn.Conv2d(channels, dim, patch_size, stride=patch_size))
         self.blocks = nn.Sequential(*(ConvMixerBlock(dim, kernel_size) for _ in range(depth)))
         self.classifier = nn.Linear(dim, classes)
 
@@ -63,8 +63,8 @@ class ConvMixerBlock(nn.Module):
 
     def __init__(self, dim: int, kernel_size: int) -> None:
         super().__init__()
-        self.depthwise = activated(nn.Conv2d(dim, dim, kernel_size, groups=dim, padding="same"))
-        self.pointwise = activated(nn.Conv2d(dim, dim, kernel_size=1))
+        self.depthwise = convolution_gelu_norm(nn.Conv2d(dim, dim, kernel_size, groups=dim, padding="same"))
+        self.pointwise = convolution_gelu_norm(nn.Conv2d(dim, dim, kernel_size=1))
 
     def forward(self, patches: Tensor) -> Tensor:
         """One block, (batch, dim, grid, grid) -> (batch, dim, grid, grid)."""
@@ -72,6 +72,6 @@ class ConvMixerBlock(nn.Module):
         return mixed
 
 
-def activated(convolution: nn.Conv2d) -> nn.Sequential:
+def convolution_gelu_norm(convolution: nn.Conv2d) -> nn.Sequential:
     """The convolution, then GELU, then BatchNorm."""
     return nn.Sequential(convolution, nn.GELU(), nn.BatchNorm2d(convolution.out_channels))

@@ -56,7 +56,7 @@ class DenseNet(nn.Module):
         layers: list[nn.Module] = []
         for block, count in enumerate(blocks):
             if block > 0:
-                layers.append(nn.Sequential(activated(width, width // 2, 1), nn.AvgPool2d(2)))
+                layers.append(nn.Sequential(norm_relu_convolution(width, width // 2, 1), nn.AvgPool2d(2)))
                 width //= 2
             for _ in range(count):
                 layers.append(DenseLayer(width, growth))
@@ -87,19 +87,19 @@ class DenseNet(nn.Module):
 
 
 class DenseLayer(nn.Module):
-    """x and ``growth`` new channels beside it, made from x by a 1x1 and a 3x3 convolution."""
+    """x with ``growth`` more channels, made from x by a 1x1 and a 3x3 convolution."""
 
     def __init__(self, width: int, growth: int) -> None:
         super().__init__()
         narrow = BOTTLENECK * growth
-        self.grow = nn.Sequential(activated(width, narrow, 1), activated(narrow, growth, 3))
+        self.grow = nn.Sequential(norm_relu_convolution(width, narrow, 1), norm_relu_convolution(narrow, growth, 3))
 
     def forward(self, maps: Tensor) -> Tensor:
         """One layer, (batch, width, height, width) -> (batch, width + growth, height, width)."""
         return torch.cat([maps, self.grow(maps)], dim=1)
 
 
-def activated(width_in: int, width_out: int, kernel_size: int) -> nn.Sequential:
+def norm_relu_convolution(width_in: int, width_out: int, kernel_size: int) -> nn.Sequential:
     """BatchNorm, ReLU, then a convolution without bias that keeps height and width."""
     convolution = nn.Conv2d(width_in, width_out, kernel_size, padding=kernel_size // 2, bias=False)
     return nn.Sequential(nn.BatchNorm2d(width_in), nn.ReLU(), convolution)

@@ -41,7 +41,7 @@ class ResNet(nn.Module):
         checks.sizes(image_size=image_size, channels=channels, classes=classes, width=width)
         checks.wholes("blocks", blocks, least=1, example="(2, 2, 2, 2)")
         self.image_size, self.channels = image_size, channels
-        self.stem = nn.Sequential(normalised(channels, width, 3), nn.ReLU())
+        self.stem = nn.Sequential(convolution_norm(channels, width, 3), nn.ReLU())
         layers: list[nn.Module] = []
         width_in = width
         for stage, count in enumerate(blocks):
@@ -74,17 +74,17 @@ class ResNetBlock(nn.Module):
     def __init__(self, width_in: int, width_out: int, stride: int) -> None:
         super().__init__()
         self.residual = nn.Sequential(
-            normalised(width_in, width_out, 3, stride), nn.ReLU(), normalised(width_out, width_out, 3)
+            convolution_norm(width_in, width_out, 3, stride), nn.ReLU(), convolution_norm(width_out, width_out, 3)
         )
         is_same = stride == 1 and width_in == width_out
-        self.shortcut = nn.Identity() if is_same else normalised(width_in, width_out, 1, stride)
+        self.shortcut = nn.Identity() if is_same else convolution_norm(width_in, width_out, 1, stride)
 
     def forward(self, maps: Tensor) -> Tensor:
         """One block, (batch, width_in, height, width) -> (batch, width_out, height / stride, width / stride)."""
         return torch.relu(self.residual(maps) + self.shortcut(maps))
 
 
-def normalised(width_in: int, width_out: int, kernel_size: int, stride: int = 1) -> nn.Sequential:
+def convolution_norm(width_in: int, width_out: int, kernel_size: int, stride: int = 1) -> nn.Sequential:
     """A convolution without bias that keeps height and width (up to the stride), then BatchNorm."""
     convolution = nn.Conv2d(width_in, width_out, kernel_size, stride, padding=kernel_size // 2, bias=False)
     return nn.Sequential(convolution, nn.BatchNorm2d(width_out))

@@ -75,7 +75,7 @@ class TextAttention(nn.Module):
         return nn.functional.dropout(weights, dropout) @ values
 
     def extra_repr(self) -> str:
-        """What the shapes of the weights do not show."""
+        """The settings that the shapes of the weights do not show."""
         return f"heads={self.heads}, kind={self.kind!r}, normalise={self.normalise}"
 
     def _split(self, tokens: Tensor) -> Tensor:

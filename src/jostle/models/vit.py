@@ -172,5 +172,5 @@ class PatchAttention(nn.Module):
         return q.matmul(k.mT @ v) * scale
 
     def extra_repr(self) -> str:
-        """What the shapes of the weights do not show."""
+        """The settings that the shapes of the weights do not show."""
         return f"heads={self.heads}, dim_head={self.dim_head}, kind={self.kind!r}"

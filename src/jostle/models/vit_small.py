@@ -166,5 +166,5 @@ class LocalityAttention(nn.Module):
         return nn.functional.dropout(weights, dropout).matmul(v)
 
     def extra_repr(self) -> str:
-        """What the shapes of the weights do not show."""
+        """The settings that the shapes of the weights do not show."""
         return f"heads={self.heads}, dim_head={self.dim_head}, kind={self.kind!r}, dropout={self.dropout}"

@@ -44,7 +44,7 @@ class Batches:
         else:
             yield from map(self.take, torch.split(self.lengths.argsort(stable=True), batch_size))
 
-    def shuffled(self, batch_size: int, seed: int, epoch: int) -> tuple[Tensor, ...]:
+    def shuffle(self, batch_size: int, seed: int, epoch: int) -> tuple[Tensor, ...]:
         """The examples of each step of an epoch, in random order; texts in batches of about the same length."""
         if self.lengths is None:
             return torch.split(order(len(self), seed, epoch), batch_size)

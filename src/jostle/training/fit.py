@@ -131,7 +131,7 @@ def _resume(
         return -1, {}
     saved = checkpoints.load(path)
     check_same(saved.settings, settings, path)
-    # A run that ended at a smaller max_epochs was evaluated there; one that goes on is not.
+    # A run that ended at a smaller max_epochs was evaluated there; a run that continues is not.
     record = {epoch: evaluation for epoch, evaluation in saved.record.items() if limits.is_due(epoch)}
     limits.check_not_past(saved.epochs, record, path)
     checkpoints.restore(saved, loop.model, loop.optimizer, loop.scaler, path)

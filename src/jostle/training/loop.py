@@ -59,7 +59,7 @@ class Loop:
         before, batch_size = (epoch - 1) * len(self.dataset), self.recipe.batch_size
         for group in self.optimizer.param_groups:
             group["lr"] = self.recipe.lr_of(epoch)
-        batches = self._batches.shuffled(batch_size, self.recipe.seed, epoch)
+        batches = self._batches.shuffle(batch_size, self.recipe.seed, epoch)
         total = torch.zeros((), device=self.device)
         self.model.train()
         try:
@@ -74,7 +74,7 @@ class Loop:
         self._check_finite(float(total), f"in epoch {epoch}")
         # The last step comes after the last loss. If it broke the weights, a checkpoint of them would be of no use.
         if not all(bool(parameter.isfinite().all()) for parameter in self._parameters):
-            raise self._diverged(f"a weight is not finite after epoch {epoch}")
+            raise self._divergence(f"a weight is not finite after epoch {epoch}")
 
     def evaluate(self, epoch: int) -> Evaluation:
         """Loss and accuracy after ``epoch`` epochs, on all examples, in the floating-point type of the weights."""
@@ -111,9 +111,9 @@ class Loop:
 
     def _check_finite(self, loss: float, when: str) -> None:
         if not math.isfinite(loss):
-            raise self._diverged(f"the loss is {loss} {when}")
+            raise self._divergence(f"the loss is {loss} {when}")
 
-    def _diverged(self, what: str) -> FailureError:
+    def _divergence(self, what: str) -> FailureError:
         advice = f"lower lr={self.recipe.lr}" + (" or set clip=1.0" if self.recipe.clip is None else "")
         return FailureError(f"training diverged: {what}; {advice}")
 
