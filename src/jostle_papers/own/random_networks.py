@@ -1,18 +1,19 @@
 """What networks compute before they are trained: the sensitivity of random weights, by architecture."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
-from jostle.base.store import Record
+from jostle import figures
 from jostle.boolean import random_functions, random_networks
-from jostle.figures import Series, curves
+from jostle.figures import Series
 from jostle.intervals import fixed
 from jostle.studies.catalogue import register
-from jostle.studies.evidence import over_seeds, proportion, unpaired
+from jostle.studies.evidence import Measured, over_seeds, proportion, unpaired
 from jostle.studies.records import Records
+from jostle.studies.schema import Struct
 from jostle.studies.settings import Settings
 from jostle.studies.study import Cell, Context, Drawing, Study
 from jostle.studies.verdict import Expectation, beyond, is_above, is_below, within
@@ -31,18 +32,20 @@ INITS: dict[str, tuple[str, float]] = {
     "xavier": ("xavier-uniform", 1.0),
     "default": ("default", 1.0),
 }
-# The sizes of Bhattamishra et al. 2023.
+# The sizes of Bhattamishra et al. 2023, and their depths.
 PUBLISHED: dict[str, dict[str, Any]] = {
     "transformer": {"dim": 64, "depth": 4, "heads": 1, "mlp_dim": 128, "positions": "added", "norm": "pre"},
     "lstm": {"dim": 64, "hidden": 64, "depth": 2},
 }
+PUBLISHED_DEPTHS = {"transformer": 4, "lstm": 2}
 CONTROL = "random function"
+Threshold = Literal["zero", "median"]  # where a logit becomes a sign
 _STANDARD = "uniform 10"  # the initialisation of the sweeps, and of the published protocol
 _CONTROL_SHARE = 1 - np.exp(-1)  # of random functions that have an input of sensitivity 0, for large n
 
 
 @dataclass(frozen=True, kw_only=True)
-class Choices(Settings):
+class RandomNetworkSettings(Settings):
     """Which networks are drawn.
 
     Arguments:
@@ -64,8 +67,51 @@ class Choices(Settings):
     architectures: tuple[str, ...] = ("transformer", "lstm", "mlp", "state-space", "mixer")
 
 
+@dataclass(frozen=True)
+class EnsembleCell(Cell):
+    """An ensemble of networks of one kind, or of random functions."""
+
+    architecture: str
+    init: str
+    depth: int
+    n: int
+    seed: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class EnsembleRecord(Struct):
+    """What an ensemble of networks computes.
+
+    Arguments:
+        total_sensitivity, zero_share, has_zero, is_constant: (networks,) S, the share of inputs of sensitivity 0,
+            whether there is one, and whether the function is constant.
+        profile: (n + 1,) the share of inputs with each sensitivity, mean over networks.
+    """
+
+    total_sensitivity: tuple[float, ...]
+    zero_share: tuple[float, ...]
+    has_zero: tuple[bool, ...]
+    is_constant: tuple[bool, ...]
+    profile: tuple[float, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ThresholdsRecord(Struct):
+    """The same ensemble with signs of the logits, and with logits compared with their median over the inputs."""
+
+    zero: EnsembleRecord
+    median: EnsembleRecord
+
+    def at(self, threshold: Threshold) -> EnsembleRecord:
+        """The ensemble at one threshold."""
+        return self.zero if threshold == "zero" else self.median
+
+
+RandomNetworkRecords = Records[RandomNetworkSettings, EnsembleCell, ThresholdsRecord]
+
+
 @register
-class RandomNetworks(Study[Choices]):
+class RandomNetworks(Study[RandomNetworkSettings, EnsembleCell, ThresholdsRecord]):
     """Total sensitivity, and inputs of sensitivity 0, of networks with random weights on all 2^n inputs."""
 
     name = "jostle/random-networks"
@@ -77,9 +123,11 @@ class RandomNetworks(Study[Choices]):
     source = "Bhattamishra et al. 2023, random transformers and LSTMs; 2606.08768, sensitivity profiles"
     version = 1
     scales = {
-        "smoke": Choices(seeds=1, count=5, n=6, width=16, lengths=(4, 6), depths=(1, 2)),
-        "small": Choices(),
-        "paper": Choices(seeds=5, count=200, width=64, lengths=(4, 6, 8, 10, 12, 14), depths=(1, 2, 4, 8)),
+        "smoke": RandomNetworkSettings(seeds=1, count=5, n=6, width=16, lengths=(4, 6), depths=(1, 2)),
+        "small": RandomNetworkSettings(),
+        "paper": RandomNetworkSettings(
+            seeds=5, count=200, width=64, lengths=(4, 6, 8, 10, 12, 14), depths=(1, 2, 4, 8)
+        ),
     }
     deviations = (
         "All 2^n inputs of up to 12 bits are evaluated, so that sensitivities are exact; the published protocol "
@@ -89,31 +137,30 @@ class RandomNetworks(Study[Choices]):
         "Beyond the papers: MLPs, a state-space model and an MLP-Mixer, of equal width and depth.",
     )
 
-    def cells(self, settings: Choices, seeds: Sequence[int]) -> list[Cell]:
+    def cells(self, settings: RandomNetworkSettings, seeds: Sequence[int]) -> list[EnsembleCell]:
         points = [(name, settings.depth, settings.n) for name in INITS]
         points += [(_STANDARD, depth, settings.n) for depth in settings.depths if depth != settings.depth]
         points += [(_STANDARD, settings.depth, n) for n in settings.lengths if n != settings.n]
         swept = [
-            Cell.of(architecture=architecture, init=init, depth=depth, n=n, seed=seed)
+            EnsembleCell(architecture, init, depth, n, seed)
             for architecture in settings.architectures
             for init, depth, n in points
             for seed in seeds
         ]
         published = [
-            Cell.of(architecture=f"published {name}", init=_STANDARD, depth=sizes["depth"], n=settings.n, seed=seed)
-            for name, sizes in PUBLISHED.items()
+            EnsembleCell(f"published {name}", _STANDARD, depth, settings.n, seed)
+            for name, depth in PUBLISHED_DEPTHS.items()
             for seed in seeds
         ]
         lengths = sorted({*settings.lengths, settings.n})
-        control = [
-            Cell.of(architecture=CONTROL, init="none", depth=0, n=n, seed=seed) for n in lengths for seed in seeds
-        ]
+        control = [EnsembleCell(CONTROL, "none", 0, n, seed) for n in lengths for seed in seeds]
         return [*swept, *published, *control]
 
-    def measure(self, cell: Cell, settings: Choices, context: Context) -> Record:
-        return {threshold: _drawn(cell.values, settings, threshold) for threshold in ("zero", "median")}
+    def measure(self, cell: EnsembleCell, settings: RandomNetworkSettings, context: Context) -> ThresholdsRecord:
+        zero, median = _draw_ensemble(cell, settings, "zero"), _draw_ensemble(cell, settings, "median")
+        return ThresholdsRecord(zero=zero, median=median)
 
-    def figures(self, records: Records[Choices]) -> list[Drawing]:
+    def figures(self, records: RandomNetworkRecords) -> list[Drawing]:
         standard = records.where(init=_STANDARD)
         n, depth = records.settings.n, records.settings.depth
         return [
@@ -122,80 +169,78 @@ class RandomNetworks(Study[Choices]):
             _profiles(records),
         ]
 
-    def expectations(self, records: Records[Choices]) -> list[Expectation]:
+    def expectations(self, records: RandomNetworkRecords) -> list[Expectation]:
         s = records.settings
-        at: dict[str, Any] = {"depth": s.depth, "n": s.n}
-        totals = [_values(records, f"published {name}", n=s.n) for name in ("transformer", "lstm")]
+        usual = records.where(depth=s.depth, n=s.n)
+        totals = [_totals(records.where(n=s.n), f"published {name}") for name in ("transformer", "lstm")]
         found = [is_below("published sizes, U(-10, 10): S of transformers - S of LSTMs", unpaired(*totals), 0.0)]
         for init in INITS:
-            zeros = _values(records, "transformer", field="has_zero", init=init, **at)
-            share = proportion(int(sum(zeros)), len(zeros))
+            share = _share_with_zero(usual.where(init=init), "transformer")
             found.append(is_above(f"{init}: share of transformers with an input of sensitivity 0", share, 0.95))
-        control = _values(records, CONTROL, field="has_zero", n=s.n)
-        share = proportion(int(sum(control)), len(control))
+        share = _share_with_zero(records.where(n=s.n), CONTROL)
         found.append(within("share of random functions with one, as in theory", share, _CONTROL_SHARE, 0.15))
-        return [*found, *(beyond(asked) for asked in self._further(records, at))]
+        return [*found, *(beyond(asked) for asked in self._further(usual))]
 
-    def _further(self, records: Records[Choices], at: dict[str, Any]) -> list[Expectation]:
+    def _further(self, usual: RandomNetworkRecords) -> list[Expectation]:
         """Equal widths, other initialisations, and functions that are not trivially insensitive."""
         found = []
         for init in INITS:
-            totals = [_values(records, name, init=init, **at) for name in ("transformer", "lstm")]
+            totals = [_totals(usual.where(init=init), name) for name in ("transformer", "lstm")]
             found.append(is_below(f"{init}, equal width: S of transformers - S of LSTMs", unpaired(*totals), 0.0))
-        ours = _values(records, "transformer", "median", init=_STANDARD, **at)
-        for name in records.settings.architectures[1:]:
-            other = _values(records, name, "median", init=_STANDARD, **at)
+        standard = usual.where(init=_STANDARD)
+        ours = _totals(standard, "transformer", "median")
+        for name in usual.settings.architectures[1:]:
+            other = _totals(standard, name, "median")
             statement = f"{_STANDARD}, balanced at the median: S of transformers - S of {name}"
             found.append(is_below(statement, unpaired(ours, other), 0.0))
-        gap = over_seeds([total - at["n"] / 2 for total in ours])
+        gap = over_seeds([total - usual.settings.n / 2 for total in ours])
         return [
             *found,
             is_below(f"{_STANDARD}, balanced: S of transformers - n / 2, that of random functions", gap, 0.0),
         ]
 
 
-def _drawn(values: Mapping[str, Any], settings: Choices, threshold: str) -> Record:
+def _draw_ensemble(cell: EnsembleCell, settings: RandomNetworkSettings, threshold: Threshold) -> EnsembleRecord:
     """One ensemble: what each network has, and the mean profile."""
-    name, n, seed = values["architecture"], values["n"], values["seed"]
-    if name == CONTROL:
-        ensemble = random_functions(n, settings.count, seed=seed)
+    if cell.architecture == CONTROL:
+        ensemble = random_functions(cell.n, settings.count, seed=cell.seed)
     else:
-        init, scale = INITS[values["init"]]
-        base = name.removeprefix("published ")
-        widths = dict.fromkeys(WIDTHS[base], settings.width)
-        sizes = PUBLISHED[base] if base != name else {**widths, "depth": values["depth"]}
+        init, scale = INITS[cell.init]
+        base = cell.architecture.removeprefix("published ")
+        own = {**dict.fromkeys(WIDTHS[base], settings.width), "depth": cell.depth}
+        sizes = own if base == cell.architecture else PUBLISHED[base]
         ensemble = random_networks(
-            base, n, settings.count, init=init, scale=scale, seed=seed, threshold=threshold, **sizes
+            base, cell.n, settings.count, init=init, scale=scale, seed=cell.seed, threshold=threshold, **sizes
         )
-    return {
-        "total_sensitivity": ensemble.total_sensitivity.tolist(),
-        "zero_share": ensemble.zero_share.tolist(),
-        "has_zero": [bool(flag) for flag in ensemble.has_zero],
-        "is_constant": [bool(flag) for flag in ensemble.is_constant],
-        "profile": (ensemble.profiles.mean(axis=0) / 2**n).tolist(),
-    }
+    return EnsembleRecord(
+        total_sensitivity=tuple(ensemble.total_sensitivity.tolist()),
+        zero_share=tuple(ensemble.zero_share.tolist()),
+        has_zero=tuple(bool(flag) for flag in ensemble.has_zero),
+        is_constant=tuple(bool(flag) for flag in ensemble.is_constant),
+        profile=tuple((ensemble.profiles.mean(axis=0) / 2**cell.n).tolist()),
+    )
 
 
-def _values(
-    records: Records[Choices],
-    architecture: str,
-    threshold: str = "zero",
-    field: str = "total_sensitivity",
-    **where: Any,
-) -> list[float]:
-    """One number a network, of all ensembles of a kind."""
-    part = records.where(architecture=architecture, **where)
-    return [value for record in part.column(threshold) for value in record[field]]
+def _totals(records: RandomNetworkRecords, architecture: str, threshold: Threshold = "zero") -> list[float]:
+    """S of every network of a kind, of all ensembles."""
+    part = records.where(architecture=architecture)
+    return [total for _, record in part for total in record.at(threshold).total_sensitivity]
 
 
-def _mean(records: Records[Choices], architecture: str, **where: Any) -> tuple[float, float, float]:
+def _share_with_zero(records: RandomNetworkRecords, architecture: str) -> Measured:
+    """The share of networks of a kind that have an input of sensitivity 0."""
+    flags = [flag for _, record in records.where(architecture=architecture) for flag in record.zero.has_zero]
+    return proportion(sum(flags), len(flags))
+
+
+def _mean(records: RandomNetworkRecords, architecture: str) -> tuple[float, float, float]:
     """The mean sensitivity S / n of balanced functions over networks, between the ends of Gaffke's 95 % interval."""
-    n = records.where(architecture=architecture, **where).distinct("n")[0]
-    values = [total / n for total in _values(records, architecture, "median", **where)]
+    n = records.where(architecture=architecture).distinct("n")[0]
+    values = [total / n for total in _totals(records, architecture, "median")]
     return float(np.mean(values)), *fixed.bounded_mean(*fixed.histogram(values), 0.95)
 
 
-def _sweep(records: Records[Choices], swept: str, part: Records[Choices], axis: str) -> Drawing:
+def _sweep(records: RandomNetworkRecords, swept: str, part: RandomNetworkRecords, axis: str) -> Drawing:
     """Normalised sensitivity of balanced functions against one size."""
     names = [*records.settings.architectures, *([CONTROL] if swept == "n" else [])]
     whole = {name: part if name != CONTROL else records.where(architecture=CONTROL) for name in names}
@@ -203,30 +248,29 @@ def _sweep(records: Records[Choices], swept: str, part: Records[Choices], axis: 
     for name in names:
         own = whole[name].where(architecture=name)
         sizes = sorted(own.distinct(swept))
-        means, lows, highs = zip(*(_mean(own, name, **{swept: size}) for size in sizes), strict=True)
+        means, lows, highs = zip(*(_mean(own.where(**{swept: size}), name) for size in sizes), strict=True)
         series.append(Series(name, sizes, means, lows, highs))
     return Drawing(
         f"over-{swept}",
-        curves(series, x_label=axis, y_label="sensitivity S / n of functions balanced at the median"),
+        figures.curves(series, x_label=axis, y_label="sensitivity S / n of functions balanced at the median"),
         f"Mean sensitivity of networks with weights U(-10, 10), balanced at the median logit, against the {axis}; "
         "bands are 95 % intervals over networks.",
         f"Curves of sensitivity against the {axis}, one for each architecture.",
     )
 
 
-def _profiles(records: Records[Choices]) -> Drawing:
+def _profiles(records: RandomNetworkRecords) -> Drawing:
     s = records.settings
     names = [*s.architectures, CONTROL]
     series = []
     for name in names:
         where = {} if name == CONTROL else {"init": _STANDARD, "depth": s.depth}
         part = records.where(architecture=name, n=s.n, **where)
-        series.append(
-            Series(name, list(range(s.n + 1)), np.mean([r["profile"] for r in part.column("median")], axis=0))
-        )
+        profiles = [record.median.profile for _, record in part]
+        series.append(Series(name, list(range(s.n + 1)), np.mean(profiles, axis=0)))
     return Drawing(
         "profiles",
-        curves(series, x_label="sensitivity s", y_label=f"share of the 2^{s.n} inputs with sensitivity s"),
+        figures.curves(series, x_label="sensitivity s", y_label=f"share of the 2^{s.n} inputs with sensitivity s"),
         "The sensitivity profile, averaged over networks with weights U(-10, 10) balanced at the median logit.",
         "Curves of the share of inputs over their sensitivity; random functions peak in the middle.",
     )

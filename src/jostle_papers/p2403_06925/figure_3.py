@@ -3,14 +3,15 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from jostle import figures
 from jostle.base import checks
 from jostle.base.errors import UsageError
-from jostle.base.store import Record
 from jostle.data import Dataset
-from jostle.figures import Series, curves, dots
+from jostle.figures import Series
 from jostle.studies.catalogue import register
 from jostle.studies.evidence import Measured, over_seeds, proportion
 from jostle.studies.records import Records
+from jostle.studies.schema import Struct
 from jostle.studies.settings import Settings
 from jostle.studies.study import Cell, Context, Drawing, Study
 from jostle.studies.verdict import Expectation, beyond, holds_for_all, is_above, is_below, within
@@ -40,11 +41,9 @@ OURS = "case 3"
 _NEAR = 0.1  # how near to 1 a cosine is about 1, and to 0 or 1 an accuracy; the paper gives no numbers
 _SMALL = 0.1  # the largest initial scale that is still small
 
-Of = Callable[[Record], float]
-
 
 @dataclass(frozen=True, kw_only=True)
-class Choices(Settings):
+class Figure3Settings(Settings):
     """How networks are trained.
 
     Arguments:
@@ -68,8 +67,69 @@ class Choices(Settings):
     enumerated: int = 100
 
 
+@dataclass(frozen=True)
+class Figure3Cell(Cell):
+    """One network: a case of tokens, a learning rate, an initial scale and a seed."""
+
+    case: str
+    rate: float
+    scale: float
+    seed: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class EpochLook(Struct):
+    """What the figures show of a network after some epochs.
+
+    Arguments:
+        epoch: their number.
+        loss, accuracy: on training sequences.
+        test_accuracy, ood_accuracy: on unseen sequences, and on the same with the sparse tokens exchanged.
+        alignment: cosine of the read-out with the direction of each group of tokens.
+        attention: softmax scores, summed over each group of tokens.
+    """
+
+    epoch: int
+    loss: float
+    accuracy: float
+    test_accuracy: float
+    ood_accuracy: float
+    alignment: dict[str, float]
+    attention: dict[str, float]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figure3Record(Struct):
+    """One network along its training.
+
+    Arguments:
+        epochs: all looks.
+        epoch, loss, accuracy, test_accuracy, ood_accuracy, alignment, attention: those of the last look.
+        uniform_attention: summed softmax scores if all positions had the same.
+        sensitivity: to replacing one token, exactly.
+        of_predictors: the same of predictors that use one group of tokens only.
+        expected_alignment: that of the first gradient.
+    """
+
+    epochs: tuple[EpochLook, ...]
+    epoch: int
+    loss: float
+    accuracy: float
+    test_accuracy: float
+    ood_accuracy: float
+    alignment: dict[str, float]
+    attention: dict[str, float]
+    uniform_attention: dict[str, float]
+    sensitivity: float
+    of_predictors: dict[str, float]
+    expected_alignment: dict[str, float]
+
+
+Figure3Records = Records[Figure3Settings, Figure3Cell, Figure3Record]
+
+
 @register
-class Figure3(Study[Choices]):
+class Figure3(Study[Figure3Settings, Figure3Cell, Figure3Record]):
     """Eq. 3 trained on the two cases and on one more, over learning rates and initial scales."""
 
     name = "2403.06925/figure-3"
@@ -82,12 +142,12 @@ class Figure3(Study[Choices]):
     source = "Section 4.1, Figure 3, and appendix A.1, Figure 12"
     version = 1
     scales = {
-        "smoke": Choices(
+        "smoke": Figure3Settings(
             seeds=1, rates=(1.0,), initial_scales=(0.1, 0.3), epochs=4, evaluate_every=2, examples=100,
             test_examples=20, batch_size=20, enumerated=2,
         ),
-        "small": Choices(),
-        "paper": Choices(seeds=10, rates=(0.1, 0.3, 1.0), initial_scales=(0.01, 0.03, 0.1, 0.3), epochs=1000,
+        "small": Figure3Settings(),
+        "paper": Figure3Settings(seeds=10, rates=(0.1, 0.3, 1.0), initial_scales=(0.01, 0.03, 0.1, 0.3), epochs=1000,
                          evaluate_every=10),
     }  # fmt: skip
     deviations = (
@@ -100,52 +160,47 @@ class Figure3(Study[Choices]):
         "frequent tokens is less sensitive although the sparse ones are the stronger direction of the first gradient.",
     )
 
-    def cells(self, settings: Choices, seeds: Sequence[int]) -> list[Cell]:
+    def cells(self, settings: Figure3Settings, seeds: Sequence[int]) -> list[Figure3Cell]:
         for case in settings.cases:
             checks.choice("case", case, CASES)
         if min(settings.initial_scales) > _SMALL:
             raise UsageError(f"initial_scales={settings.initial_scales} must have one of at most {_SMALL}")
         return [
-            Cell.of(case=case, rate=rate, scale=scale, seed=seed)
+            Figure3Cell(case, rate, scale, seed)
             for case in settings.cases
             for rate in settings.rates
             for scale in settings.initial_scales
             for seed in seeds
         ]
 
-    def measure(self, cell: Cell, settings: Choices, context: Context) -> Record:
-        task, seed = CASES[cell.values["case"]], cell.values["seed"]
+    def measure(self, cell: Figure3Cell, settings: Figure3Settings, context: Context) -> Figure3Record:
+        task, seed = CASES[cell.case], cell.seed
         train = task.sample(settings.examples, seed=seed)
         # A test of its own for every network, so that all answers are independent given the networks.
-        split = f"test of rate {cell.values['rate']:g}, scale {cell.values['scale']:g}"
+        split = f"test of rate {cell.rate:g}, scale {cell.scale:g}"
         test = task.sample(settings.test_examples, seed=seed, split=split)
-        network = SelfAttention(
-            vocabulary=task.vocabulary, num_tokens=task.num_tokens, scale=cell.values["scale"], seed=seed
-        )
-        epochs: list[Record] = []
+        network = SelfAttention(vocabulary=task.vocabulary, num_tokens=task.num_tokens, scale=cell.scale, seed=seed)
+        epochs: list[EpochLook] = []
 
         def look(epoch: Epoch) -> None:
-            fitted = {"epoch": epoch.number, "loss": epoch.loss, "accuracy": epoch.accuracy}
-            epochs.append(fitted | _seen(network, task, test))
+            epochs.append(_look(epoch, network, task, test))
 
         fit(
-            network, train, optimizer="sgd", lr=cell.values["rate"], batch_size=settings.batch_size,
+            network, train, optimizer="sgd", lr=cell.rate, batch_size=settings.batch_size,
             max_epochs=settings.epochs, evaluate_every=settings.evaluate_every, seed=seed, on_epoch=look,
             progress=context.report,
         )  # fmt: skip
-        return {
-            "epochs": epochs,
-            **epochs[-1],
-            "uniform_attention": {
-                name: count / task.num_tokens
-                for name, count in zip(GROUPS, (task.sparse, task.frequent, task.num_irrelevant), strict=True)
-            },
-            "sensitivity": exact_sensitivity(network, train.inputs[: settings.enumerated]),
-            "of_predictors": {group: float(counting_sensitivity(task, group)) for group in GROUPS[:2]},
-            "expected_alignment": expected_alignments(task),
-        }
+        counts = zip(GROUPS, (task.sparse, task.frequent, task.num_irrelevant), strict=True)
+        return Figure3Record(
+            epochs=tuple(epochs),
+            **vars(epochs[-1]),
+            uniform_attention={name: count / task.num_tokens for name, count in counts},
+            sensitivity=exact_sensitivity(network, train.inputs[: settings.enumerated]),
+            of_predictors={group: float(counting_sensitivity(task, group)) for group in GROUPS[:2]},
+            expected_alignment=expected_alignments(task),
+        )
 
-    def figures(self, records: Records[Choices]) -> list[Drawing]:
+    def figures(self, records: Figure3Records) -> list[Drawing]:
         small = _small(records)
         return [
             _accuracies(small),
@@ -154,7 +209,7 @@ class Figure3(Study[Choices]):
             _against_scale(records),
         ]
 
-    def expectations(self, records: Records[Choices]) -> list[Expectation]:
+    def expectations(self, records: Figure3Records) -> list[Expectation]:
         small, found = _small(records), []
         for case in records.settings.cases:
             part, used = small.where(case=case), USED[case]
@@ -164,51 +219,52 @@ class Figure3(Study[Choices]):
         return [*found, *(beyond(one) for one in _at_larger_scales(records))]
 
 
-def _seen(network: SelfAttention, task: SparseFrequent, test: Dataset) -> Record:
+def _look(epoch: Epoch, network: SelfAttention, task: SparseFrequent, test: Dataset) -> EpochLook:
     """What the figures show of a network."""
-    swapped = swap_sparse(test)
-    return {
-        "test_accuracy": evaluate(network, test).accuracy,
-        "ood_accuracy": evaluate(network, swapped).accuracy,
-        "alignment": alignments(network, task),
-        "attention": attention_shares(network, task, test.inputs),
-    }
+    return EpochLook(
+        epoch=epoch.number,
+        loss=epoch.loss,
+        accuracy=epoch.accuracy,
+        test_accuracy=evaluate(network, test).accuracy,
+        ood_accuracy=evaluate(network, swap_sparse(test)).accuracy,
+        alignment=alignments(network, task),
+        attention=attention_shares(network, task, test.inputs),
+    )
 
 
-def _small(records: Records[Choices]) -> Records[Choices]:
+def _small(records: Figure3Records) -> Figure3Records:
     """The records of networks that start from small weights."""
-    cells = [cell for cell in records.cells if cell.values["scale"] <= _SMALL]
-    return Records(cells, {cell.key: records[cell.key] for cell in cells}, records.settings, records.scale)
+    return records.keep(lambda cell, _: cell.scale <= _SMALL)
 
 
 def _other(used: str) -> str:
     return "frequent" if used == "sparse" else "sparse"
 
 
-def _over(part: Records[Choices], of: Of) -> Measured:
+def _over(part: Figure3Records, of: Callable[[Figure3Record], float]) -> Measured:
     """The mean over learning rates and scales of a number of each network, seed by seed."""
     by_seed = [[of(record) for _, record in part.where(seed=seed)] for seed in part.distinct("seed")]
     return over_seeds([sum(values) / len(values) for values in by_seed])
 
 
-def _out_of_distribution(part: Records[Choices], label: str, used: str) -> Expectation:
+def _out_of_distribution(part: Figure3Records, label: str, used: str) -> Expectation:
     """That exchanging the sparse tokens turns every answer of what uses them, and none of what uses the frequent."""
     tests = part.settings.test_examples
-    right = sum(round(accuracy * tests) for accuracy in part.column("ood_accuracy"))
+    right = sum(round(accuracy * tests) for accuracy in part.column(lambda record: record.ood_accuracy))
     statement = f"{label}: accuracy out of distribution, mean of {len(part)} networks"
     pooled = proportion(right, tests * len(part))
     return is_below(statement, pooled, _NEAR) if used == "sparse" else is_above(statement, pooled, 1 - _NEAR)
 
 
-def _asked(part: Records[Choices], case: str, used: str) -> list[Expectation]:
+def _asked(part: Figure3Records, case: str, used: str) -> list[Expectation]:
     """What the paper says of a case."""
     other = _other(used)
 
-    def attention_lead(record: Record) -> float:
-        return float(record["attention"][used] - max(record["attention"][name] for name in GROUPS if name != used))
+    def attention_lead(record: Figure3Record) -> float:
+        return record.attention[used] - max(record.attention[name] for name in GROUPS if name != used)
 
-    cosine = _over(part, lambda record: record["alignment"][used])
-    lead = _over(part, lambda record: record["alignment"][used] - record["alignment"][other])
+    cosine = _over(part, lambda record: record.alignment[used])
+    lead = _over(part, lambda record: record.alignment[used] - record.alignment[other])
     return [
         _out_of_distribution(part, case, used),
         is_above(f"{case}: cosine of the read-out with the {used} direction - with the {other} one", lead, 0),
@@ -219,13 +275,13 @@ def _asked(part: Records[Choices], case: str, used: str) -> list[Expectation]:
     ]
 
 
-def _further(part: Records[Choices], case: str, used: str) -> list[Expectation]:
+def _further(part: Figure3Records, case: str, used: str) -> list[Expectation]:
     """What we ask of a case besides."""
     other, records = _other(used), [record for _, record in part]
-    unfinished = sum(record["accuracy"] < 1 for record in records)
-    sensitive = sum(record["sensitivity"] >= record["of_predictors"][other] for record in records)
-    from_gradient = _over(part, lambda record: record["alignment"][used] - record["expected_alignment"][used])
-    lift = _over(part, lambda record: record["attention"][used] / record["uniform_attention"][used])
+    unfinished = sum(record.accuracy < 1 for record in records)
+    sensitive = sum(record.sensitivity >= record.of_predictors[other] for record in records)
+    from_gradient = _over(part, lambda record: record.alignment[used] - record.expected_alignment[used])
+    lift = _over(part, lambda record: record.attention[used] / record.uniform_attention[used])
     return [
         holds_for_all(f"{case}: every network has all training sequences right", unfinished, len(records)),
         holds_for_all(
@@ -236,7 +292,7 @@ def _further(part: Records[Choices], case: str, used: str) -> list[Expectation]:
     ]
 
 
-def _at_larger_scales(records: Records[Choices]) -> list[Expectation]:
+def _at_larger_scales(records: Figure3Records) -> list[Expectation]:
     larger = [scale for scale in records.settings.initial_scales if scale > _SMALL]
     return [
         _out_of_distribution(records.where(case=case, scale=scale), f"{case}, initial scale {scale:g}", USED[case])
@@ -245,75 +301,83 @@ def _at_larger_scales(records: Records[Choices]) -> list[Expectation]:
     ]
 
 
-def _course(name: str, part: Records[Choices], of: Of) -> Series:
+def _course(name: str, part: Figure3Records, of: Callable[[EpochLook], float]) -> Series:
     """A number over training: the mean and the range over rates, scales and seeds."""
-    looks = list(zip(*part.column("epochs"), strict=True))
-    return mean_and_range(name, [look[0]["epoch"] for look in looks], [[of(each) for each in look] for look in looks])
+    looks = list(zip(*part.column(lambda record: record.epochs), strict=True))
+    return mean_and_range(name, [look[0].epoch for look in looks], [[of(each) for each in look] for look in looks])
 
 
-def _accuracies(small: Records[Choices]) -> Drawing:
+def _accuracies(small: Figure3Records) -> Drawing:
     series = [
-        _course(f"{case}, out of distribution", small.where(case=case), lambda look: look["ood_accuracy"])
+        _course(f"{case}, out of distribution", small.where(case=case), lambda look: look.ood_accuracy)
         for case in small.settings.cases
     ]
-    series.append(_course("test, all cases", small, lambda look: look["test_accuracy"]))
+    series.append(_course("test, all cases", small, lambda look: look.test_accuracy))
     return Drawing(
         "accuracy",
-        curves(series, x_label="epochs of training", y_label="accuracy", log_x=True),
+        figures.curves(series, x_label="epochs of training", y_label="accuracy", log_x=True),
         "Accuracy on unseen sequences, and on the same sequences with the two sparse tokens exchanged, where a network "
         "that uses them is wrong: the mean and the range over seeds, learning rates and small initial scales.",
         "Curves of accuracy over epochs, one for each case and one for the usual test.",
     )
 
 
-def _alignment(small: Records[Choices], case: str) -> Drawing:
+def _alignment(small: Figure3Records, case: str) -> Drawing:
     part = small.where(case=case)
     series = [
-        _course(f"{name} tokens", part, lambda look, name=name: look["alignment"][name])  # type: ignore[misc]
+        _course(f"{name} tokens", part, lambda look, name=name: look.alignment[name])  # type: ignore[misc]
         for name in GROUPS
     ]
-    expected = part.column("expected_alignment")[0]
+    sparse, frequent, _ = (part.column(lambda record: record.expected_alignment)[0][name] for name in GROUPS)
     return Drawing(
         f"alignment-{case.replace(' ', '-')}",
-        curves(series, x_label="epochs of training", y_label="cosine with the read-out", log_x=True),
+        figures.curves(series, x_label="epochs of training", y_label="cosine with the read-out", log_x=True),
         f"{case.capitalize()}: the cosine of the rows of U W_V^T with the direction of each group of tokens; the mean "
         f"and the range over seeds, learning rates and small initial scales. The first gradient has "
-        f"{expected['sparse']:.2f} with the sparse and {expected['frequent']:.2f} with the frequent tokens.",
+        f"{sparse:.2f} with the sparse and {frequent:.2f} with the frequent tokens.",
         "Curves of the cosine over epochs, one for each group of tokens.",
     )
 
 
-def _attention(small: Records[Choices]) -> Drawing:
+def _attention(small: Figure3Records) -> Drawing:
     rows = {}
     for case in small.settings.cases:
         part = small.where(case=case)
         for name in GROUPS:
-            uniform = part.column("uniform_attention")[0][name]
-            trained = [shares[name] for shares in part.column("attention")]
+            uniform = part.column(lambda record: record.uniform_attention)[0][name]
+            trained = [shares[name] for shares in part.column(lambda record: record.attention)]
             rows[f"{case}, {name} tokens"] = [
                 Series("uniform attention", [0.0], [uniform]),
                 mean_and_range("after training", [0.0], [trained]),
             ]
     return Drawing(
         "attention",
-        dots(rows, x_label="softmax scores, summed over a group of tokens"),
+        figures.dots(rows, x_label="softmax scores, summed over a group of tokens"),
         "Where attention goes: softmax scores summed over each group of tokens, after training and if all positions "
         "had the same; the mean and the range over seeds, learning rates and small initial scales.",
         "For each case and group of tokens the summed attention, uniform and after training.",
     )
 
 
-def _against_scale(records: Records[Choices]) -> Drawing:
+def _against_scale(records: Figure3Records) -> Drawing:
     scales = records.settings.initial_scales
     series = [
-        mean_and_range(case, scales, [records.where(case=case, scale=scale).column("ood_accuracy") for scale in scales])
+        mean_and_range(
+            case,
+            scales,
+            [records.where(case=case, scale=scale).column(lambda record: record.ood_accuracy) for scale in scales],
+        )
         for case in records.settings.cases
     ]
     return Drawing(
         "against-scale",
-        curves(series, x_label="standard deviation of the initial weights", y_label="accuracy out of distribution",
-               log_x=True),
+        figures.curves(
+            series,
+            x_label="standard deviation of the initial weights",
+            y_label="accuracy out of distribution",
+            log_x=True,
+        ),
         "Accuracy out of distribution after training against the scale of the initial weights; the mean and the range "
         "over seeds and learning rates.",
         "Curves of accuracy out of distribution over the initial scale, one for each case.",
-    )  # fmt: skip
+    )

@@ -11,19 +11,19 @@ import numpy as np
 import torch
 from torch import nn
 
-from jostle import data, integrations
+from jostle import data, figures, integrations
 from jostle.base.errors import UsageError
 from jostle.base.progress import State
 from jostle.base.store import Record
 from jostle.data.image_folder import PREFIX, ImageFiles, open_images
 from jostle.estimates import Measurement, measure
-from jostle.figures import curves, profile_figure
 from jostle.integrations.python import call_factory
 from jostle.perturbations import GaussianNoise
 from jostle.sampling import Grid, Until
 from jostle.studies.catalogue import register
 from jostle.studies.evidence import Measured, over_seeds
 from jostle.studies.records import Records
+from jostle.studies.schema import Struct
 from jostle.studies.settings import Settings
 from jostle.studies.study import Cell, Context, Drawing, Study
 from jostle.studies.verdict import Expectation, beyond, is_above, is_below, is_less, within
@@ -39,7 +39,7 @@ _LEFT_OUT = ("seconds", "provenance", "warnings")  # of a measurement: not a mat
 
 
 @dataclass(frozen=True, kw_only=True)
-class Pretrained(Settings):
+class PretrainedSettings(Settings):
     """Networks, images and noise.
 
     Arguments:
@@ -69,8 +69,52 @@ class Pretrained(Settings):
     batch_size: int = 32
 
 
+@dataclass(frozen=True)
+class PretrainedCell(Cell):
+    """One network, with noise of its own for each seed."""
+
+    model: str
+    seed: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class PretrainedRecord(Struct):
+    """Sensitivity of one network, and what it is of.
+
+    Arguments:
+        sensitivity, low, high, level: at the study's own std.
+        by_std: the measurement at each std, as ``Measurement.to_dict`` gives it, without what differs between runs.
+        accuracy: on the images; None if their labels are not the network's classes.
+        parameters, weights: number and digest of the weights; None if the model is no module.
+        num_images, images: number and digest, or name, of the images.
+        preprocessing: of the images; empty if they are no files.
+        note: of the images.
+    """
+
+    sensitivity: float
+    low: float
+    high: float
+    level: float
+    by_std: dict[str, Record]
+    accuracy: float | None
+    parameters: int | None
+    weights: str | None
+    num_images: int
+    images: str
+    preprocessing: Record
+    note: str
+
+    def measurement(self, std: float) -> Measurement:
+        """The measurement at one std."""
+        rest: Record = {"seconds": 0.0, "provenance": {}, "warnings": []}
+        return Measurement.from_dict({**self.by_std[f"{std:g}"], **rest})
+
+
+PretrainedRecords = Records[PretrainedSettings, PretrainedCell, PretrainedRecord]
+
+
 @register
-class ImagenetPretrained(Study[Pretrained]):
+class ImagenetPretrained(Study[PretrainedSettings, PretrainedCell, PretrainedRecord]):
     """Sensitivity of pretrained networks to noise in one patch of an image; nothing is trained."""
 
     name = "2403.06925/imagenet-pretrained"
@@ -79,7 +123,7 @@ class ImagenetPretrained(Study[Pretrained]):
     source = "Section 5, ImageNet"
     version = 1
     scales = {
-        "smoke": Pretrained(
+        "smoke": PretrainedSettings(
             seeds=1,
             models=(
                 f"convnext=zoo:convnext:{_TINY},patch_size=4,widths=8/12,depths=1/1,layer_scale=1.0",
@@ -92,7 +136,7 @@ class ImagenetPretrained(Study[Pretrained]):
             further=(1.0,),
             passes=400,
         ),
-        "small": Pretrained(
+        "small": PretrainedSettings(
             seeds=3,
             models=("efficientnet-lite0=py:jostle.integrations.efficientnet_lite:lite0",),
             images="py:jostle.integrations.photographs:photographs",
@@ -100,7 +144,7 @@ class ImagenetPretrained(Study[Pretrained]):
             further=(1.0, 5**0.5, 50**0.5),
             draws=1,
         ),
-        "paper": Pretrained(
+        "paper": PretrainedSettings(
             seeds=3,
             models=(f"{CONVNEXT}=hf:convnextv2-tiny-22k-224", f"{VIT}=hf:vit-large-patch16-224"),
             images="images:imagenet:size=224,resize=256,mean=0.485/0.456/0.406,std=0.229/0.224/0.225,seed=0",
@@ -120,33 +164,42 @@ class ImagenetPretrained(Study[Pretrained]):
         "Smoke scale: two small networks with random weights, on digits.",
     )
 
-    def cells(self, settings: Pretrained, seeds: Sequence[int]) -> list[Cell]:
-        return [Cell.of(model=name, seed=seed) for seed in seeds for name in specs_by_name(settings.models)]
+    def cells(self, settings: PretrainedSettings, seeds: Sequence[int]) -> list[PretrainedCell]:
+        return [PretrainedCell(name, seed) for seed in seeds for name in specs_by_name(settings.models)]
 
-    def measure(self, cell: Cell, settings: Pretrained, context: Context) -> Record:
-        spec = specs_by_name(settings.models)[cell.values["model"]]
+    def measure(self, cell: PretrainedCell, settings: PretrainedSettings, context: Context) -> PretrainedRecord:
+        spec = specs_by_name(settings.models)[cell.model]
         model = integrations.load(spec)
         images = _images(settings, model, context)
         stds = tuple(dict.fromkeys((settings.std, *settings.further)))
-        measured = {}
+        measured: dict[float, Measurement] = {}
         for number, std in enumerate(stds):
             context.report(State(number / len(stds), number, f"std {std:.3g}", f"of {len(stds)} stds"))
-            measured[f"{std:g}"] = _measured(model, images, std, cell.values["seed"], settings, context)
-        first = measured[f"{settings.std:g}"]
-        return {
-            "sensitivity": first["value"],
-            **{key: first[key] for key in ("low", "high", "level")},
-            "by_std": measured,
-            "accuracy": _accuracy(model, images, settings.batch_size, context.device),
-            **_about(model, images),
-        }
+            measured[std] = _measure(model, images, std, cell.seed, settings, context)
+        first = measured[settings.std]
+        module = model if isinstance(model, nn.Module) else None
+        is_files = isinstance(images, ImageFiles)
+        return PretrainedRecord(
+            sensitivity=first.value,
+            low=first.low,
+            high=first.high,
+            level=first.settings.level,
+            by_std={f"{std:g}": _plain_measurement(m, len(images)) for std, m in measured.items()},
+            accuracy=_accuracy(model, images, settings.batch_size, context.device),
+            parameters=None if module is None else sum(parameter.numel() for parameter in module.parameters()),
+            weights=None if module is None else _digest(module),
+            num_images=len(images),
+            images=images.fingerprint() if is_files else images.name,
+            preprocessing=_plain_preprocessing(images) if is_files else {},
+            note=images.note,
+        )
 
-    def figures(self, records: Records[Pretrained]) -> list[Drawing]:
+    def figures(self, records: PretrainedRecords) -> list[Drawing]:
         return [_against_std(records), *(_positions(records, name) for name in specs_by_name(records.settings.models))]
 
-    def expectations(self, records: Records[Pretrained]) -> list[Expectation]:
+    def expectations(self, records: PretrainedRecords) -> list[Expectation]:
         names = list(specs_by_name(records.settings.models))
-        found = {name: records.where(model=name).by("seed", "sensitivity") for name in names}
+        found = {name: records.where(model=name).by("seed", lambda record: record.sensitivity) for name in names}
         transformer = records.settings.transformer
         others = [name for name in names if name != transformer]
         if transformer not in found or not others:
@@ -184,7 +237,7 @@ def specs_by_name(models: Sequence[str]) -> dict[str, str]:
     return named
 
 
-def _images(settings: Pretrained, model: Any, context: Context) -> Any:
+def _images(settings: PretrainedSettings, model: Any, context: Context) -> Any:
     """The inputs as this model takes them."""
     if settings.images.startswith(PREFIX):
         return integrations.prepare_images(open_images(settings.images, limit=settings.limit), [model])
@@ -196,10 +249,12 @@ def _images(settings: Pretrained, model: Any, context: Context) -> Any:
     return integrations.prepare_images(images.first(settings.limit), [model])
 
 
-def _measured(model: Any, images: Any, std: float, seed: int, settings: Pretrained, context: Context) -> dict[str, Any]:
+def _measure(
+    model: Any, images: Any, std: float, seed: int, settings: PretrainedSettings, context: Context
+) -> Measurement:
     """Sensitivity to Gaussian noise in one patch: paper 1 (2403.06925), Eq. 2, with its profile by position."""
     plan = Grid(settings.draws) if settings.draws else Until(relative=0.01, max_passes=settings.passes)
-    m = measure(
+    return measure(
         model,
         images,
         tokens=Patches(settings.patch),
@@ -209,8 +264,12 @@ def _measured(model: Any, images: Any, std: float, seed: int, settings: Pretrain
         batch_size=settings.batch_size,
         device=context.device,
     )
-    record = {key: value for key, value in m.to_dict().items() if key not in _LEFT_OUT}
-    return record | {"per_input": record["per_input"] if len(images) <= 100 else []}
+
+
+def _plain_measurement(measurement: Measurement, num_images: int) -> Record:
+    """The measurement as a record holds it: without what differs between runs, and inputs one by one only of a few."""
+    record = {key: value for key, value in measurement.to_dict().items() if key not in _LEFT_OUT}
+    return record if num_images <= 100 else record | {"per_input": []}
 
 
 def _accuracy(model: Any, images: Any, batch_size: int, device: str) -> float | None:
@@ -232,17 +291,10 @@ def _accuracy(model: Any, images: Any, batch_size: int, device: str) -> float | 
     return right / seen
 
 
-def _about(model: Any, images: Any) -> Record:
-    """What the numbers are of: enough to tell whether two records are of the same weights and images."""
-    is_module, is_files = isinstance(model, nn.Module), isinstance(images, ImageFiles)
-    return {
-        "parameters": sum(parameter.numel() for parameter in model.parameters()) if is_module else None,
-        "weights": _digest(model) if is_module else None,
-        "num_images": len(images),
-        "images": images.fingerprint() if is_files else images.name,
-        "preprocessing": images.preprocessing.describe() if is_files else {},
-        "note": images.note,
-    }
+def _plain_preprocessing(images: ImageFiles) -> Record:
+    """How files become pixels, enough to tell whether two records are of the same images."""
+    shown = vars(images.preprocessing)
+    return {key: list(value) if isinstance(value, tuple) else value for key, value in shown.items()}
 
 
 def _digest(model: nn.Module) -> str:
@@ -252,57 +304,59 @@ def _digest(model: nn.Module) -> str:
     return digest.hexdigest()[:12]
 
 
-def _more_noise_more_flips(records: Records[Pretrained], names: Sequence[str]) -> list[Expectation]:
+def _more_noise_more_flips(records: PretrainedRecords, names: Sequence[str]) -> list[Expectation]:
     """That each network is more sensitive to the largest noise than to the smallest."""
     stds = sorted({records.settings.std, *records.settings.further})
     if len(stds) < 2:
         return []
-    low, high = (f"{std:g}" for std in (stds[0], stds[-1]))
-    found = {name: records.where(model=name).by("seed", "by_std") for name in names}
+    low, high = stds[0], stds[-1]
+
+    def growth(record: PretrainedRecord) -> float:
+        return record.measurement(high).value - record.measurement(low).value
+
     return [
         is_above(
-            f"sensitivity of {name} to std {high} - to std {low}",
-            over_seeds({seed: by[high]["value"] - by[low]["value"] for seed, by in seeds.items()}),
+            f"sensitivity of {name} to std {high:g} - to std {low:g}",
+            over_seeds(records.where(model=name).by("seed", growth)),
             0.0,
         )
-        for name, seeds in found.items()
+        for name in names
     ]
 
 
-def _against_std(records: Records[Pretrained]) -> Drawing:
+def _against_std(records: PretrainedRecords) -> Drawing:
     stds = sorted({records.settings.std, *records.settings.further})
     series = []
     for name in specs_by_name(records.settings.models):
-        runs = records.where(model=name).column("by_std")
-        values = [[run[f"{std:g}"]["value"] for run in runs] for std in stds]
+        runs = [record for _, record in records.where(model=name)]
+        values = [[record.measurement(std).value for record in runs] for std in stds]
         series.append(mean_and_range(name, stds, values))
     return Drawing(
         "against-std",
-        curves(series, x_label="std of the noise, in normalised pixels", y_label="sensitivity", log_x=True),
+        figures.curves(series, x_label="std of the noise, in normalised pixels", y_label="sensitivity", log_x=True),
         f"Sensitivity to noise in one patch of {records.settings.patch} x {records.settings.patch} pixels against the "
         "std of the noise; the mean and the range over seeds of the noise.",
         "Curves of sensitivity against the standard deviation of the noise, one for each network.",
     )
 
 
-def _positions(records: Records[Pretrained], name: str) -> Drawing:
-    std = f"{records.settings.std:g}"
-    found = [by[std] for by in records.where(model=name).column("by_std")]
+def _positions(records: PretrainedRecords, name: str) -> Drawing:
+    std = records.settings.std
+    found = records.where(model=name).column(lambda record: record.measurement(std))
     return Drawing(
         f"positions-{name}",
-        profile_figure(_joined(found, name)),
-        f"Flip rate of {name} by the patch that is jostled, at std {std}; all images and seeds of the noise together.",
+        figures.profile_figure(_join(found, name)),
+        f"Flip rate of {name} by the patch that is jostled, at std {std:g}; all images and seeds of the noise "
+        "together.",
         f"A grid of patches, darker where noise changes the prediction of {name} more often.",
     )
 
 
-def _joined(found: Sequence[Record], name: str) -> Measurement:
+def _join(measurements: Sequence[Measurement], name: str) -> Measurement:
     """One measurement with the profile of all seeds: for each position the mean over all its trials."""
-    rest: Record = {"name": name, "seconds": 0.0, "provenance": {}, "warnings": []}
-    measurements = [Measurement.from_dict({**record, **rest}) for record in found]
     profiles = [m.profile for m in measurements]
     counts = sum(profile.counts for profile in profiles)
     totals = sum(np.nan_to_num(profile.values) * profile.counts for profile in profiles)
     with np.errstate(invalid="ignore", divide="ignore"):
         profile = replace(profiles[0], values=np.asarray(totals / counts), counts=np.asarray(counts))
-    return replace(measurements[0], profile=profile)
+    return replace(measurements[0], name=name, profile=profile)

@@ -1,30 +1,41 @@
 """Proposition 3.1: the kernels of wide networks prefer functions of low degree."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
-from jostle.base.store import Record
+from jostle import figures
 from jostle.boolean import cube, kernels
-from jostle.figures import Series, curves
+from jostle.figures import Series
 from jostle.studies.catalogue import register
 from jostle.studies.evidence import over_seeds
 from jostle.studies.records import Records
+from jostle.studies.schema import Struct
 from jostle.studies.settings import Settings
 from jostle.studies.study import Cell, Context, Drawing, Study
 from jostle.studies.verdict import Expectation, beyond, holds_for_all, is_above, within
 
-# Kernels of infinite width that are functions of <x, y>: name -> (kernel, options).
-ZONAL: dict[str, tuple[str, dict[str, Any]]] = {
-    "MLP CK, relu": ("mlp-ck", {"activation": "relu"}),
-    "MLP NTK, relu": ("mlp-ntk", {"activation": "relu"}),
-    "MLP CK, erf": ("mlp-ck", {"activation": "erf", "bias_variance": 0.1}),
-    "MLP NTK, erf": ("mlp-ntk", {"activation": "erf", "bias_variance": 0.1}),
-    "one-token linear attention CK": ("linear-attention-ck", {}),
-    "one-token linear attention NTK": ("linear-attention-ntk", {}),
-    "one-token linear attention NTK, relu layers": ("linear-attention-ntk", {"activation": "relu"}),
+
+@dataclass(frozen=True)
+class ZonalKernel:
+    """A kernel of infinite width that is a function of <x, y>; arguments as in ``kernels.kernel_spectrum``."""
+
+    name: str
+    activation: str | None = None
+    bias_variance: float = 0.0
+
+
+ZONAL = {
+    "MLP CK, relu": ZonalKernel("mlp-ck", "relu"),
+    "MLP NTK, relu": ZonalKernel("mlp-ntk", "relu"),
+    "MLP CK, erf": ZonalKernel("mlp-ck", "erf", 0.1),
+    "MLP NTK, erf": ZonalKernel("mlp-ntk", "erf", 0.1),
+    "one-token linear attention CK": ZonalKernel("linear-attention-ck"),
+    "one-token linear attention NTK": ZonalKernel("linear-attention-ntk"),
+    "one-token linear attention NTK, relu layers": ZonalKernel("linear-attention-ntk", "relu"),
 }
 FINITE = ("mlp", "linear attention", "softmax attention")
 SPLITS = ((1, 8), (2, 4), (4, 2), (8, 1))  # eight bits as (tokens, bits of a token)
@@ -34,7 +45,7 @@ _MARGIN = 0.02  # a difference of shares that does not matter
 
 
 @dataclass(frozen=True, kw_only=True)
-class Choices(Settings):
+class KernelSettings(Settings):
     """Which kernels are looked at.
 
     Arguments:
@@ -52,8 +63,99 @@ class Choices(Settings):
     width: int = 64
 
 
+@dataclass(frozen=True, kw_only=True)
+class ZonalCell(Cell):
+    """A kernel of infinite width that is a function of <x, y>."""
+
+    kind: Literal["function of <x, y>"] = "function of <x, y>"
+    kernel: str
+    depth: int
+    n: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class AttentionCell(Cell):
+    """The kernel of linear attention over several tokens, of ``tokens`` times ``dim`` bits."""
+
+    kind: Literal["linear attention over tokens"] = "linear attention over tokens"
+    kernel: str
+    depth: int
+    tokens: int
+    dim: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class FiniteCell(Cell):
+    """The empirical kernel of one network of finite width."""
+
+    kind: Literal["finite width"] = "finite width"
+    network: str
+    seed: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class ZonalRecord(Struct):
+    """The spectrum of a kernel by degree.
+
+    Arguments:
+        tested, violations: pairs mu_k, mu_(k+2), and those that are in the wrong order.
+        trace: of the kernel.
+        eigenvalues: mu_k of the lowest degrees.
+        shares: the share of the trace on the lowest degrees.
+    """
+
+    tested: int
+    violations: int
+    trace: float
+    eigenvalues: tuple[float, ...]
+    shares: tuple[float, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class AttentionRecord(Struct):
+    """What the kernel of linear attention over tokens is like.
+
+    Arguments:
+        values_by_product: the least and the largest value of the kernel for each <x, y>.
+        largest_eigenvalues: of its matrix.
+        premise_holds, is_function_of_product, relative_spread: whether it is a function of <x, y>, and how far not.
+        is_weakly_biased: whether mu(U) >= mu(V) for all |V| = |U| + 2.
+        off_diagonal_share: how far monomials are from being eigenfunctions.
+        rank: of its matrix.
+        minimum, mean, maximum: mu(U) over the sets U of each size.
+    """
+
+    values_by_product: dict[str, tuple[float, float]]
+    largest_eigenvalues: tuple[float, ...]
+    premise_holds: bool
+    is_function_of_product: bool
+    relative_spread: float
+    is_weakly_biased: bool
+    off_diagonal_share: float
+    rank: int
+    minimum: tuple[float, ...]
+    mean: tuple[float, ...]
+    maximum: tuple[float, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class FiniteRecord(Struct):
+    """The empirical NTK of a network of finite width; fields as in the other records."""
+
+    off_diagonal_share: float
+    shares: tuple[float, ...]
+    minimum: tuple[float, ...]
+    mean: tuple[float, ...]
+    maximum: tuple[float, ...]
+
+
+KernelCell = ZonalCell | AttentionCell | FiniteCell
+KernelRecord = ZonalRecord | AttentionRecord | FiniteRecord
+KernelRecords = Records[KernelSettings, KernelCell, KernelRecord]
+
+
 @register
-class Proposition31(Study[Choices]):
+class Proposition31(Study[KernelSettings, KernelCell, KernelRecord]):
     """mu_0 >= mu_2 >= ... and mu_1 >= mu_3 >= ... for CK and NTK, where it holds and where its premise fails."""
 
     name = "2403.06925/proposition-3.1"
@@ -65,9 +167,9 @@ class Proposition31(Study[Choices]):
     source = "Proposition 3.1 and Theorem B.1"
     version = 2
     scales = {
-        "smoke": Choices(seeds=3, bits=(16,), depths=(1,), attention_depths=(1,)),
-        "small": Choices(seeds=20, bits=(16, 64, 256), depths=(1, 2, 4), width=256),
-        "paper": Choices(seeds=50, bits=(16, 64, 256, 500), depths=(1, 2, 4, 8), width=512),
+        "smoke": KernelSettings(seeds=3, bits=(16,), depths=(1,), attention_depths=(1,)),
+        "small": KernelSettings(seeds=20, bits=(16, 64, 256), depths=(1, 2, 4), width=256),
+        "paper": KernelSettings(seeds=50, bits=(16, 64, 256, 500), depths=(1, 2, 4, 8), width=512),
     }
     deviations = (
         "The paper proves the proposition and has no experiment; every number here is ours.",
@@ -76,43 +178,41 @@ class Proposition31(Study[Choices]):
         "Softmax attention has no closed form: its kernels are empirical, of networks of finite width.",
     )
 
-    def cells(self, settings: Choices, seeds: Sequence[int]) -> list[Cell]:
+    def cells(self, settings: KernelSettings, seeds: Sequence[int]) -> list[KernelCell]:
         zonal = [
-            Cell.of(kind="function of <x, y>", kernel=name, depth=depth, n=n)
+            ZonalCell(kernel=name, depth=depth, n=n)
             for name in ZONAL
             for depth in settings.depths
             for n in settings.bits
         ]
         attention = [
-            Cell.of(kind="linear attention over tokens", kernel=kernel, depth=depth, tokens=tokens, dim=dim)
+            AttentionCell(kernel=kernel, depth=depth, tokens=tokens, dim=dim)
             for kernel in ("ck", "ntk")
             for depth in settings.attention_depths
             for tokens, dim in SPLITS
         ]
-        finite = [Cell.of(kind="finite width", network=network, seed=seed) for network in FINITE for seed in seeds]
+        finite = [FiniteCell(network=network, seed=seed) for network in FINITE for seed in seeds]
         return [*zonal, *attention, *finite]
 
-    def measure(self, cell: Cell, settings: Choices, context: Context) -> Record:
-        if cell.values["kind"] == "function of <x, y>":
-            return _zonal(cell.values)
-        if cell.values["kind"] == "linear attention over tokens":
-            return _attention(cell.values)
-        return _finite(cell.values, settings.width)
+    def measure(self, cell: KernelCell, settings: KernelSettings, context: Context) -> KernelRecord:
+        if isinstance(cell, ZonalCell):
+            return _zonal(cell)
+        return _attention(cell) if isinstance(cell, AttentionCell) else _finite(cell, settings.width)
 
-    def figures(self, records: Records[Choices]) -> list[Drawing]:
+    def figures(self, records: KernelRecords) -> list[Drawing]:
         return [_spectra(records), _over_tokens(records)]
 
-    def expectations(self, records: Records[Choices]) -> list[Expectation]:
-        zonal = records.where(kind="function of <x, y>")
-        tokens = records.where(kind="linear attention over tokens")
+    def expectations(self, records: KernelRecords) -> list[Expectation]:
+        zonal = records.of(ZonalCell, ZonalRecord)
+        tokens = records.of(AttentionCell, AttentionRecord)
         printed = tokens.where(kernel="ck", depth=1)
-        broken = sum(not holds for holds in printed.column("premise_holds"))
-        unordered = sum(not ordered for ordered in tokens.column("is_weakly_biased"))
+        broken = sum(not record.premise_holds for _, record in printed)
+        unordered = sum(not record.is_weakly_biased for _, record in tokens)
         found = [
             holds_for_all(
                 "mu_k >= mu_(k+2) for kernels that are functions of <x, y>",
-                sum(zonal.column("violations")),
-                sum(zonal.column("tested")),
+                sum(record.violations for _, record in zonal),
+                sum(record.tested for _, record in zonal),
             ),
             holds_for_all(
                 "Theorem B.1's kernel is a function of <x, y>, for every split of 8 bits into tokens",
@@ -123,113 +223,109 @@ class Proposition31(Study[Choices]):
                 holds_for_all("mu(U) >= mu(V) for |V| = |U| + 2, linear attention over tokens", unordered, len(tokens))
             ),
         ]
-        finite = records.where(kind="finite width")
+        finite = records.of(FiniteCell, FiniteRecord)
         exact = _shares(kernels.kernel_spectrum("mlp-ntk", 8, depth=2).shares)
         for k in (1, 2):
-            share = over_seeds([shares[k] for shares in finite.where(network="mlp").column("shares")])
+            share = over_seeds([record.shares[k] for _, record in finite.where(network="mlp")])
             statement = f"share of degree {k} in the NTK of finite MLPs is that of infinite width"
             found.append(within(statement, share, exact[k], _MARGIN))
-        means = finite.where(network="softmax attention").column("mean")
+        means = finite.where(network="softmax attention").column(lambda record: record.mean)
         for k in range(7):
             gap = over_seeds([mean[k] - mean[k + 2] for mean in means])
             found.append(beyond(is_above(f"mu_{k} - mu_{k + 2} of softmax attention's empirical NTK", gap, 0.0)))
         return found
 
 
-def _zonal(values: Mapping[str, Any]) -> Record:
-    name, options = ZONAL[values["kernel"]]
-    spectrum = kernels.kernel_spectrum(name, values["n"], depth=values["depth"], **options)
+def _zonal(cell: ZonalCell) -> ZonalRecord:
+    kernel = ZONAL[cell.kernel]
+    spectrum = kernels.kernel_spectrum(
+        kernel.name, cell.n, depth=cell.depth, activation=kernel.activation, bias_variance=kernel.bias_variance
+    )
     logs = spectrum.log_eigenvalues
     gaps = (logs[:-2] - logs[2:])[np.isfinite(logs[:-2])]  # minus infinity stands for an eigenvalue of 0
-    return {
-        "tested": len(gaps),
-        "violations": int((gaps < -_ROUNDING).sum()),
-        "trace": spectrum.trace,
-        "eigenvalues": spectrum.eigenvalues[: _SHOWN_DEGREES + 1].tolist(),
-        "shares": _shares(spectrum.shares),
-    }
+    return ZonalRecord(
+        tested=len(gaps),
+        violations=int((gaps < -_ROUNDING).sum()),
+        trace=spectrum.trace,
+        eigenvalues=tuple(spectrum.eigenvalues[: _SHOWN_DEGREES + 1].tolist()),
+        shares=_shares(spectrum.shares),
+    )
 
 
-def _attention(values: Mapping[str, Any]) -> Record:
-    gram = kernels.attention_gram(values["tokens"], values["dim"], kind=values["kernel"], depth=values["depth"])
+def _attention(cell: AttentionCell) -> AttentionRecord:
+    gram = kernels.attention_gram(cell.tokens, cell.dim, kind=cell.kernel, depth=cell.depth)
     found, projection = kernels.premise(gram), kernels.fourier_projection(gram)
     eigenvalues = kernels.gram_eigenvalues(gram)
-    printed = kernels.default_scale(values["tokens"], values["dim"]) * values["tokens"]  # undoes our scaling, one layer
-    return {
-        "values_by_product": {
-            str(product): [low * printed, high * printed]
-            for product, low, high in zip(
-                found.products.tolist(), found.minimum.tolist(), found.maximum.tolist(), strict=True
-            )
+    printed = kernels.default_scale(cell.tokens, cell.dim) * cell.tokens  # undoes our scaling, one layer
+    products, least, most = (part.tolist() for part in (found.products, found.minimum, found.maximum))
+    return AttentionRecord(
+        values_by_product={
+            str(product): (low * printed, high * printed)
+            for product, low, high in zip(products, least, most, strict=True)
         },
-        "largest_eigenvalues": (eigenvalues[:20] * printed).round(9).tolist(),
-        "premise_holds": found.holds,
-        "is_function_of_product": found.is_function_of_product,
-        "relative_spread": found.spread / found.size,
-        "is_weakly_biased": projection.is_weakly_biased,
-        "off_diagonal_share": projection.off_diagonal_share,
-        "rank": int((eigenvalues > 1e-9 * eigenvalues[0]).sum()),
-        **_by_degree(projection),
-    }
+        largest_eigenvalues=tuple((eigenvalues[:20] * printed).round(9).tolist()),
+        premise_holds=found.holds,
+        is_function_of_product=found.is_function_of_product,
+        relative_spread=found.spread / found.size,
+        is_weakly_biased=projection.is_weakly_biased,
+        off_diagonal_share=projection.off_diagonal_share,
+        rank=int((eigenvalues > 1e-9 * eigenvalues[0]).sum()),
+        minimum=tuple(projection.minimum.tolist()),
+        mean=tuple(projection.mean.tolist()),
+        maximum=tuple(projection.maximum.tolist()),
+    )
 
 
-def _finite(values: Mapping[str, Any], width: int) -> Record:
-    seed = values["seed"]
+def _finite(cell: FiniteCell, width: int) -> FiniteRecord:
     model: kernels.FiniteMlp | kernels.FiniteAttention
-    if values["network"] == "mlp":
-        model = kernels.FiniteMlp(8, width=2 * width, depth=2, seed=seed)
+    if cell.network == "mlp":
+        model = kernels.FiniteMlp(8, width=2 * width, depth=2, seed=cell.seed)
     else:
-        kind = values["network"].split()[0]
-        model = kernels.FiniteAttention(4, 2, width=width, heads=16, kind=kind, activation="relu", seed=seed)
+        kind = cell.network.split()[0]
+        model = kernels.FiniteAttention(4, 2, width=width, heads=16, kind=kind, activation="relu", seed=cell.seed)
     projection = kernels.fourier_projection(kernels.empirical_ntk(model, 8))
     mass = np.bincount(cube.degrees(8), weights=projection.diagonal)
-    return {
-        "off_diagonal_share": projection.off_diagonal_share,
-        "shares": _shares(mass / mass.sum()),
-        **_by_degree(projection),
-    }
+    return FiniteRecord(
+        off_diagonal_share=projection.off_diagonal_share,
+        shares=_shares(mass / mass.sum()),
+        minimum=tuple(projection.minimum.tolist()),
+        mean=tuple(projection.mean.tolist()),
+        maximum=tuple(projection.maximum.tolist()),
+    )
 
 
-def _by_degree(projection: kernels.Projection) -> Record:
-    return {name: getattr(projection, name).tolist() for name in ("minimum", "mean", "maximum")}
+def _shares(shares: NDArray[np.float64]) -> tuple[float, ...]:
+    return tuple(float(share) for share in shares[: _SHOWN_DEGREES + 1])
 
 
-def _shares(shares: Any) -> list[float]:
-    return [float(share) for share in shares[: _SHOWN_DEGREES + 1]]
-
-
-def _spectra(records: Records[Choices]) -> Drawing:
+def _spectra(records: KernelRecords) -> Drawing:
     n, depth = max(b for b in records.settings.bits if b <= 64), records.settings.depths[-1]
-    part = records.where(kind="function of <x, y>", n=n, depth=depth)
-    series = [
-        Series(cell.values["kernel"], *_positive(record["eigenvalues"]))
-        for cell, record in part
-        if record["eigenvalues"]
-    ]
+    part = records.of(ZonalCell, ZonalRecord).where(n=n, depth=depth)
+    series = [Series(cell.kernel, *_positive(record.eigenvalues)) for cell, record in part if record.eigenvalues]
     return Drawing(
         "spectra",
-        curves(series, x_label="degree k", y_label=f"eigenvalue mu_k, n = {n}, depth {depth}", log_y=True),
+        figures.curves(series, x_label="degree k", y_label=f"eigenvalue mu_k, n = {n}, depth {depth}", log_y=True),
         f"Eigenvalues by degree of kernels that are functions of <x, y>, for {n} bits and {depth} layers. Within even "
         "and within odd degrees they only fall.",
         "Falling curves of eigenvalues over degree on a logarithmic axis.",
     )
 
 
-def _positive(eigenvalues: list[float]) -> tuple[list[int], list[float]]:
+def _positive(eigenvalues: Sequence[float]) -> tuple[list[int], list[float]]:
     kept = [(k, value) for k, value in enumerate(eigenvalues) if value > 0]
     return [k for k, _ in kept], [value for _, value in kept]
 
 
-def _over_tokens(records: Records[Choices]) -> Drawing:
+def _over_tokens(records: KernelRecords) -> Drawing:
     series = []
-    tokens = records.where(kind="linear attention over tokens", kernel="ntk", depth=1)
-    for cell, record in tokens:
-        name = f"linear {cell.values['tokens']} x {cell.values['dim']}"
-        series.append(_band(name, record["mean"], record["minimum"], record["maximum"]))
-    softmax = records.where(kind="finite width", network="softmax attention")
-    mean, low, high = (np.mean(softmax.column(field), axis=0).tolist() for field in ("mean", "minimum", "maximum"))
+    for cell, record in records.of(AttentionCell, AttentionRecord).where(kernel="ntk", depth=1):
+        series.append(_band(f"linear {cell.tokens} x {cell.dim}", record.mean, record.minimum, record.maximum))
+    softmax = [record for _, record in records.of(FiniteCell, FiniteRecord).where(network="softmax attention")]
+    mean = np.mean([record.mean for record in softmax], axis=0).tolist()
+    low = np.mean([record.minimum for record in softmax], axis=0).tolist()
+    high = np.mean([record.maximum for record in softmax], axis=0).tolist()
     series.append(_band("softmax 4 x 2", mean, low, high))
-    figure = curves(
+    figure = figures.curves(
         series, x_label="size of U", y_label="mu(U) of the NTK: mean, and range over U of a size", log_y=True
     )
     return Drawing(
@@ -242,7 +338,7 @@ def _over_tokens(records: Records[Choices]) -> Drawing:
     )
 
 
-def _band(name: str, mean: list[float], low: list[float], high: list[float]) -> Series:
+def _band(name: str, mean: Sequence[float], low: Sequence[float], high: Sequence[float]) -> Series:
     """mu by degree, without what rounding leaves of zeros."""
     floor = 1e-9 * max(high)
     kept = [k for k in range(len(mean)) if mean[k] > floor]

@@ -3,16 +3,16 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
-from jostle.base.store import Record
+from jostle import figures
 from jostle.estimates import measure
-from jostle.figures import Series, dots
+from jostle.figures import Series
 from jostle.perturbations import UniformToken
 from jostle.sampling import Grid
 from jostle.studies.catalogue import register
 from jostle.studies.evidence import exact
 from jostle.studies.records import Records
+from jostle.studies.schema import Struct
 from jostle.studies.settings import Settings
 from jostle.studies.study import Cell, Context, Drawing, Study
 from jostle.studies.verdict import Expectation, beyond, holds_for_all, within
@@ -52,20 +52,34 @@ COLUMNS = {
     "1, 32, 7, 33": Column(SparseFrequent(1, 32, 7, 33, 69), (0.0339, 0), is_printed=False),
 }
 IMPOSSIBLE = "1, 32, 7, 36"
-# What the paper leaves open: by how much a count of 0 is a change, and whether P may draw the present token.
-CONVENTIONS: dict[str, dict[str, Any]] = {
-    "0 is a change, any token": {},
-    "0 is half a change, any token": {"tie": Fraction(1, 2)},
-    "0 is no change, any token": {"tie": 0},
-    "0 is a change, another token": {"includes_present": False},
-    "0 is half a change, another token": {"tie": Fraction(1, 2), "includes_present": False},
-    "0 is no change, another token": {"tie": 0, "includes_present": False},
+
+
+@dataclass(frozen=True)
+class Convention:
+    """What the paper leaves open.
+
+    Arguments:
+        tie: by how much a count of 0 is a change.
+        includes_present: whether the distribution of replacements may draw the present token.
+    """
+
+    tie: Fraction
+    includes_present: bool
+
+
+CONVENTIONS = {
+    "0 is a change, any token": Convention(Fraction(1), True),
+    "0 is half a change, any token": Convention(Fraction(1, 2), True),
+    "0 is no change, any token": Convention(Fraction(0), True),
+    "0 is a change, another token": Convention(Fraction(1), False),
+    "0 is half a change, another token": Convention(Fraction(1, 2), False),
+    "0 is no change, another token": Convention(Fraction(0), False),
 }
 USUAL = next(iter(CONVENTIONS))
 
 
 @dataclass(frozen=True, kw_only=True)
-class Choices(Settings):
+class Table1Settings(Settings):
     """How much is computed.
 
     Arguments:
@@ -79,8 +93,69 @@ class Choices(Settings):
     sampled: int = 100
 
 
+@dataclass(frozen=True)
+class Table1Cell(Cell):
+    """One column of Table 3, with sequences of its own for each seed."""
+
+    column: str
+    seed: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class SampledSensitivity(Struct):
+    """A sampled number and the ends of its interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class PredictorRecord(Struct):
+    """The sensitivity of the predictor that uses one group of tokens only.
+
+    Arguments:
+        printed: by the paper.
+        closed_form: exactly.
+        fraction: the same as numerator and denominator.
+        enumerated: over all replacements in some sequences.
+        sampled: over some replacements in more sequences.
+        fitting: by convention, the vocabularies that give the printed digits; None for all of them.
+    """
+
+    printed: int | float
+    closed_form: float
+    fraction: tuple[int, int]
+    enumerated: float
+    sampled: SampledSensitivity
+    fitting: dict[str, tuple[int, ...] | None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table1Record(Struct):
+    """One column of the table.
+
+    Arguments:
+        vocabulary: M.
+        least_vocabulary: the smallest M that the setting allows.
+        sparse, frequent: the two predictors.
+    """
+
+    vocabulary: int
+    least_vocabulary: int
+    sparse: PredictorRecord
+    frequent: PredictorRecord
+
+    def predictor(self, group: str) -> PredictorRecord:
+        """The predictor that uses the tokens of one of ``GROUPS``."""
+        return self.sparse if group == "sparse" else self.frequent
+
+
+Table1Records = Records[Table1Settings, Table1Cell, Table1Record]
+
+
 @register
-class Table1(Study[Choices]):
+class Table1(Study[Table1Settings, Table1Cell, Table1Record]):
     """Closed form, enumeration and sampling of the same numbers, and what of it the paper's tables print."""
 
     name = "2403.06925/table-1"
@@ -92,9 +167,9 @@ class Table1(Study[Choices]):
     source = "Section 4.1, Table 1, and appendix A.1, Table 3"
     version = 1
     scales = {
-        "smoke": Choices(seeds=1, enumerated=2, sampled=10),
-        "small": Choices(),
-        "paper": Choices(enumerated=200, sampled=1000),
+        "smoke": Table1Settings(seeds=1, enumerated=2, sampled=10),
+        "small": Table1Settings(),
+        "paper": Table1Settings(enumerated=200, sampled=1000),
     }
     deviations = (
         "The size M of the vocabulary is not printed. M = 59 gives all digits of the first three columns and M = 69 "
@@ -105,43 +180,47 @@ class Table1(Study[Choices]):
         "no other reading tried gives the digits.",
     )
 
-    def cells(self, settings: Choices, seeds: Sequence[int]) -> list[Cell]:
-        return [Cell.of(column=column, seed=seed) for column in COLUMNS for seed in seeds]
+    def cells(self, settings: Table1Settings, seeds: Sequence[int]) -> list[Table1Cell]:
+        return [Table1Cell(column, seed) for column in COLUMNS for seed in seeds]
 
-    def measure(self, cell: Cell, settings: Choices, context: Context) -> Record:
-        column, seed = COLUMNS[cell.values["column"]], cell.values["seed"]
+    def measure(self, cell: Table1Cell, settings: Table1Settings, context: Context) -> Table1Record:
+        column, seed = COLUMNS[cell.column], cell.seed
         few = column.task.sample(settings.enumerated, seed=seed, split="enumerated")
         many = column.task.sample(settings.sampled, seed=seed, split="sampled")
-        found: Record = {"vocabulary": column.task.vocabulary, "least_vocabulary": column.task.least_vocabulary}
-        for group, printed in zip(GROUPS, column.printed, strict=True):
-            predictor, size = counting(column.task, group), column.task.vocabulary
+
+        def predictor(group: str) -> PredictorRecord:
+            function, size = counting(column.task, group), column.task.vocabulary
             sampled = measure(
-                predictor, many.inputs, tokens=Coordinates(), perturbation=UniformToken(size), plan=Grid(1), seed=seed
+                function, many.inputs, tokens=Coordinates(), perturbation=UniformToken(size), plan=Grid(1), seed=seed
             )
             value = counting_sensitivity(column.task, group)
-            found[group] = {
-                "printed": printed,
-                "closed_form": float(value),
-                "fraction": [value.numerator, value.denominator],
-                "enumerated": exact_sensitivity(predictor, few.inputs, size),
-                "sampled": {"value": sampled.value, "low": sampled.low, "high": sampled.high},
-                "fitting": {name: _fitting(column, group, how) for name, how in CONVENTIONS.items()},
-            }
-        return found
+            return PredictorRecord(
+                printed=column.printed[GROUPS.index(group)],
+                closed_form=float(value),
+                fraction=(value.numerator, value.denominator),
+                enumerated=exact_sensitivity(function, few.inputs, size),
+                sampled=SampledSensitivity(value=sampled.value, low=sampled.low, high=sampled.high),
+                fitting={name: _fitting(column, group, how) for name, how in CONVENTIONS.items()},
+            )
 
-    def figures(self, records: Records[Choices]) -> list[Drawing]:
+        sparse, frequent = map(predictor, GROUPS)
+        return Table1Record(
+            vocabulary=column.task.vocabulary,
+            least_vocabulary=column.task.least_vocabulary,
+            sparse=sparse,
+            frequent=frequent,
+        )
+
+    def figures(self, records: Table1Records) -> list[Drawing]:
         rows = {}
         for name in COLUMNS:
-            found = {group: records.where(column=name).column(group)[0] for group in GROUPS}
-            rows[f"({name})"] = [
-                Series(f"{group}{ending}", [0.0], [found[group][key]])
-                for group in GROUPS
-                for ending, key in (("", "closed_form"), (", printed", "printed"))
-            ]
+            record = _first(records, name)
+            pairs = [_computed_and_printed(group, record.predictor(group)) for group in GROUPS]
+            rows[f"({name})"] = [series for pair in pairs for series in pair]
         return [
             Drawing(
                 "by-column",
-                dots(rows, x_label="sensitivity"),
+                figures.dots(rows, x_label="sensitivity"),
                 "Sensitivity of the predictors that use only the sparse and only the frequent tokens, computed and as "
                 "printed, by (n_s, n_f, n_d, m). The last row is not the paper's but what the one above may mean.",
                 "For each column of Table 3 the computed and the printed sensitivities of two predictors, which lie on "
@@ -149,14 +228,14 @@ class Table1(Study[Choices]):
             )
         ]
 
-    def expectations(self, records: Records[Choices]) -> list[Expectation]:
+    def expectations(self, records: Table1Records) -> list[Expectation]:
         found = [
             _digits(records, name, group) for name, column in COLUMNS.items() if column.is_printed for group in GROUPS
         ]
         differing = sum(
-            abs(record[group]["enumerated"] - record[group]["closed_form"]) > 1e-12
+            abs(found.enumerated - found.closed_form) > 1e-12
             for _, record in records
-            for group in GROUPS
+            for found in (record.sparse, record.frequent)
         )
         found.append(beyond(holds_for_all("enumeration gives what the closed form gives", differing, 2 * len(records))))
         found += [
@@ -168,6 +247,16 @@ class Table1(Study[Choices]):
         return found
 
 
+def _computed_and_printed(group: str, found: PredictorRecord) -> list[Series]:
+    return [Series(group, [0.0], [found.closed_form]), Series(f"{group}, printed", [0.0], [found.printed])]
+
+
+def _first(records: Table1Records, column: str) -> Table1Record:
+    """The record of the first seed: what is computed exactly is the same for all."""
+    part = records.where(column=column)
+    return part[part.cells[0]]
+
+
 def _printed() -> list[str]:
     return [name for name, column in COLUMNS.items() if column.is_printed]
 
@@ -177,13 +266,16 @@ def _fits(value: Fraction, printed: float) -> bool:
     return abs(float(value) - printed) <= _ROUNDING
 
 
-def _fitting(column: Column, group: str, how: dict[str, Any]) -> list[int] | None:
+def _fitting(column: Column, group: str, how: Convention) -> tuple[int, ...] | None:
     """The vocabularies that give the printed digits, None for all of them."""
     task, printed = column.task, column.printed[GROUPS.index(group)]
     sizes = range(task.least_vocabulary, _LARGEST + 1)
-    fitting = [
-        size for size in sizes if _fits(counting_sensitivity(_with_vocabulary(task, size), group, **how), printed)
-    ]
+
+    def value(size: int) -> Fraction:
+        sized = _with_vocabulary(task, size)
+        return counting_sensitivity(sized, group, tie=how.tie, includes_present=how.includes_present)
+
+    fitting = tuple(size for size in sizes if _fits(value(size), printed))
     return None if len(fitting) == len(sizes) else fitting
 
 
@@ -191,24 +283,24 @@ def _with_vocabulary(task: SparseFrequent, size: int) -> SparseFrequent:
     return SparseFrequent(**{**vars(task), "vocabulary": size})
 
 
-def _fits_all(records: Records[Choices], convention: str) -> bool:
+def _fits_all(records: Table1Records, convention: str) -> bool:
     """Whether one vocabulary for each row of the table gives all digits of the columns that can be as printed."""
     possible = [name for name in _printed() if name != IMPOSSIBLE]
     rows = [[name for name in possible if name.startswith(start)] for start in ("3", "1")]
     return all(set.intersection(*(_sizes(records, name, convention) for name in row)) for row in rows)
 
 
-def _sizes(records: Records[Choices], name: str, convention: str) -> set[int]:
-    record = records.where(column=name)
-    fitting = [record.column(group)[0]["fitting"][convention] for group in GROUPS]
+def _sizes(records: Table1Records, name: str, convention: str) -> set[int]:
+    record = _first(records, name)
+    fitting = [found.fitting[convention] for found in (record.sparse, record.frequent)]
     every = set(range(_LARGEST + 1))
     return set.intersection(*(every if sizes is None else set(sizes) for sizes in fitting))
 
 
-def _digits(records: Records[Choices], name: str, group: str) -> Expectation:
+def _digits(records: Table1Records, name: str, group: str) -> Expectation:
     """That a number of the table has the digits that are printed."""
-    column, values = COLUMNS[name], records.where(column=name).column(group)[0]
+    column, found = COLUMNS[name], _first(records, name).predictor(group)
     table = "Tables 1 and 3" if column.in_table_1 else "Table 3" if column.is_printed else "Table 3 with m = 33"
     size = f"M = {column.task.vocabulary}{', the least there can be' if name == IMPOSSIBLE else ''}"
     statement = f"{table}, ({name}), {size}: sensitivity with {group} tokens only"
-    return within(statement, exact(values["closed_form"]), values["printed"], _ROUNDING)
+    return within(statement, exact(found.closed_form), found.printed, _ROUNDING)

@@ -7,14 +7,21 @@ import torch
 
 from jostle import studies
 from jostle.base.errors import UsageError
-from jostle.studies import Context, Records, Verdict, decide
+from jostle.studies import Context, Records, Verdict, decide, from_plain, to_plain
 from jostle.studies.settings import override_settings
-from jostle.studies.study import Cell, make_cells
-from jostle_papers.p2403_06925.figure_3 import CASES, OURS, Choices
+from jostle.studies.study import make_cells
+from jostle_papers.p2403_06925.figure_3 import (
+    CASES,
+    OURS,
+    EpochLook,
+    Figure3Cell,
+    Figure3Record,
+    Figure3Settings,
+)
 from jostle_papers.p2403_06925.synthetic import counting_sensitivity, expected_alignments
 
 NAME = "2403.06925/figure-3"
-TINY = Choices(epochs=6, evaluate_every=3, examples=200, test_examples=40, batch_size=20, enumerated=2)
+TINY = Figure3Settings(epochs=6, evaluate_every=3, examples=200, test_examples=40, batch_size=20, enumerated=2)
 
 
 @pytest.fixture(autouse=True)
@@ -25,27 +32,27 @@ def float32():
     torch.set_default_dtype(torch.float64)
 
 
-def measured(tmp_path, **values):
-    cell = Cell.of(**({"case": "case 1", "rate": 1.0, "scale": 0.1, "seed": 0} | values))
+def measured(tmp_path, seed=0):
+    cell = Figure3Cell("case 1", 1.0, 0.1, seed)
     return studies.get(NAME).measure(cell, TINY, Context(folder=tmp_path, report=lambda state: None))
 
 
 def test_a_record_says_how_training_went(tmp_path):
     record = measured(tmp_path)
-    assert json.loads(json.dumps(record)) == record
-    assert [look["epoch"] for look in record["epochs"]] == [0, 3, 6]
-    first, last = record["epochs"][0], record["epochs"][-1]
-    assert last["loss"] < 0.1 < first["loss"]
-    assert (last["accuracy"], last["test_accuracy"], last["ood_accuracy"]) == (1, 1, 0)
-    assert last["alignment"]["sparse"] > 0.8 > abs(last["alignment"]["frequent"]) + 0.5
-    assert abs(first["alignment"]["sparse"]) < 0.2
-    assert sum(last["attention"].values()) == pytest.approx(1)
-    assert record["uniform_attention"] == {"sparse": 0.06, "frequent": 0.1, "irrelevant": 0.84}
-    assert first["attention"] == pytest.approx(record["uniform_attention"], abs=0.01)
-    assert record["of_predictors"]["frequent"] == pytest.approx(0.2878, abs=5e-5)
-    assert 0 <= record["sensitivity"] < 0.05
+    assert from_plain(Figure3Record, json.loads(json.dumps(to_plain(record))), "record") == record
+    assert [look.epoch for look in record.epochs] == [0, 3, 6]
+    first, last = record.epochs[0], record.epochs[-1]
+    assert last.loss < 0.1 < first.loss
+    assert (last.accuracy, last.test_accuracy, last.ood_accuracy) == (1, 1, 0)
+    assert last.alignment["sparse"] > 0.8 > abs(last.alignment["frequent"]) + 0.5
+    assert abs(first.alignment["sparse"]) < 0.2
+    assert sum(last.attention.values()) == pytest.approx(1)
+    assert record.uniform_attention == {"sparse": 0.06, "frequent": 0.1, "irrelevant": 0.84}
+    assert first.attention == pytest.approx(record.uniform_attention, abs=0.01)
+    assert record.of_predictors["frequent"] == pytest.approx(0.2878, abs=5e-5)
+    assert 0 <= record.sensitivity < 0.05
     assert measured(tmp_path) == record
-    assert measured(tmp_path, seed=1)["loss"] != record["loss"]
+    assert measured(tmp_path, seed=1).loss != record.loss
 
 
 def test_our_own_case_sets_sensitivity_against_the_first_gradient():
@@ -61,30 +68,31 @@ def test_our_own_case_sets_sensitivity_against_the_first_gradient():
 
 def made_up(used_by_case, attention=0.6, at_larger_scales=None):
     """Records of networks that use the tokens named, whatever the paper says."""
-    settings = Choices()
+    settings = Figure3Settings()
     cells = studies.get(NAME).cells(settings, range(3))
     records = {}
     for cell in cells:
-        chosen = used_by_case if cell.values["scale"] <= 0.1 else at_larger_scales or used_by_case
-        used, noise = chosen[cell.values["case"]], 0.001 * cell.values["seed"]
+        chosen = used_by_case if cell.scale <= 0.1 else at_larger_scales or used_by_case
+        used, noise = chosen[cell.case], 0.001 * cell.seed
         other = "frequent" if used == "sparse" else "sparse"
         rest = (1 - attention) / 2
-        look = {
-            "epoch": 5,
-            "loss": 0.1,
-            "accuracy": 1.0,
-            "test_accuracy": 1.0,
-            "ood_accuracy": 0.0 if used == "sparse" else 1.0,
-            "alignment": {used: 0.97 + noise, other: 0.1 - noise, "irrelevant": 0.0},
-            "attention": {used: attention + noise, other: rest, "irrelevant": rest},
-        }
-        records[cell.key] = look | {
-            "epochs": [look],
-            "sensitivity": 0.0,
-            "uniform_attention": {"sparse": 0.1, "frequent": 0.3, "irrelevant": 0.6},
-            "of_predictors": {"sparse": 0.03, "frequent": 0.03},
-            "expected_alignment": {"sparse": 0.97, "frequent": 0.97, "irrelevant": 0.0},
-        }
+        look = EpochLook(
+            epoch=5,
+            loss=0.1,
+            accuracy=1.0,
+            test_accuracy=1.0,
+            ood_accuracy=0.0 if used == "sparse" else 1.0,
+            alignment={used: 0.97 + noise, other: 0.1 - noise, "irrelevant": 0.0},
+            attention={used: attention + noise, other: rest, "irrelevant": rest},
+        )
+        records[cell.key] = Figure3Record(
+            **vars(look),
+            epochs=(look,),
+            sensitivity=0.0,
+            uniform_attention={"sparse": 0.1, "frequent": 0.3, "irrelevant": 0.6},
+            of_predictors={"sparse": 0.03, "frequent": 0.03},
+            expected_alignment={"sparse": 0.97, "frequent": 0.97, "irrelevant": 0.0},
+        )
     return Records(cells, records, settings, "small")
 
 

@@ -9,9 +9,15 @@ from jostle import measure, studies
 from jostle.base.errors import UsageError
 from jostle.studies import Context, Records, Verdict, decide
 from jostle.studies.settings import override_settings
-from jostle.studies.study import Cell, make_cells
+from jostle.studies.study import make_cells
 from jostle_papers.p2403_06925 import imagenet_pretrained
-from jostle_papers.p2403_06925.imagenet_pretrained import ImagenetPretrained, Pretrained, specs_by_name
+from jostle_papers.p2403_06925.imagenet_pretrained import (
+    ImagenetPretrained,
+    PretrainedCell,
+    PretrainedRecord,
+    PretrainedSettings,
+    specs_by_name,
+)
 
 NAME = "2403.06925/imagenet-pretrained"
 MODELS = """
@@ -59,7 +65,7 @@ def settings(**changes):
         "patch": "4",
         "draws": "2",
     }
-    return override_settings(Pretrained(), standard | changes)
+    return override_settings(PretrainedSettings(), standard | changes)
 
 
 def test_it_is_registered_and_runs_at_smoke_scale(tmp_path):
@@ -72,7 +78,7 @@ def test_it_is_registered_and_runs_at_smoke_scale(tmp_path):
         "positions-convnext",
         "positions-vit-small",
     }
-    assert all(0 < record["accuracy"] < 0.5 for _, record in result.records)  # random weights
+    assert all(0 < record.accuracy < 0.5 for _, record in result.records)  # random weights
 
 
 def test_models_are_named_on_the_command_line_with_their_options():
@@ -100,7 +106,7 @@ def test_models_are_named_on_the_command_line_with_their_options():
 )
 def test_wrong_models_are_said_before_any_work(models, message):
     with pytest.raises(UsageError, match=message):
-        make_cells(ImagenetPretrained(), override_settings(Pretrained(), {"models": models}), range(1))
+        make_cells(ImagenetPretrained(), override_settings(PretrainedSettings(), {"models": models}), range(1))
 
 
 def test_paper_scale_is_the_papers():
@@ -121,7 +127,7 @@ def test_all_models_get_the_same_pixels_and_noise(folder, monkeypatch):
     monkeypatch.setattr(imagenet_pretrained, "measure", watched)
     chosen = settings(further="1.0/2.0")
     for name in ("conv", "vit-l-16"):
-        ImagenetPretrained().measure(Cell.of(model=name, seed=3), chosen, context(folder))
+        ImagenetPretrained().measure(PretrainedCell(name, 3), chosen, context(folder))
     assert len(seen) == 6
     assert seen[:3] == seen[3:]
     assert {given[-1] for given in seen} == {3}
@@ -132,34 +138,40 @@ def test_a_record_is_what_measure_gives_and_says_of_what(folder):
     from jostle.data.image_folder import open_images
 
     chosen = settings()
-    record = ImagenetPretrained().measure(Cell.of(model="conv", seed=1), chosen, context(folder))
+    record = ImagenetPretrained().measure(PretrainedCell("conv", 1), chosen, context(folder))
     model = integrations.load("py:made_for_imagenet.py:make:seed=1")
     images = integrations.prepare_images(open_images(chosen.images), [model])
     expected = measure(model, images, tokens=Patches(4), perturbation=GaussianNoise(15**0.5), plan=Grid(2), seed=1)
-    assert record["sensitivity"] == expected.value > 0
-    assert (record["low"], record["high"]) == (expected.low, expected.high)
-    assert record["by_std"]["3.87298"]["profile"]["values"] == expected.profile.values.tolist()
+    assert record.sensitivity == expected.value > 0
+    assert (record.low, record.high) == (expected.low, expected.high)
+    assert record.by_std["3.87298"]["profile"]["values"] == expected.profile.values.tolist()
     inputs, labels = images.dataset().inputs, images.labels
-    assert record["accuracy"] == (model(inputs).argmax(dim=1) == labels).double().mean().item()
-    assert record["num_images"] == 8
-    assert record["preprocessing"]["mean"] == [0.5, 0.5, 0.5]
-    again = ImagenetPretrained().measure(Cell.of(model="conv", seed=1), chosen, context(folder))
+    assert record.accuracy == (model(inputs).argmax(dim=1) == labels).double().mean().item()
+    assert record.num_images == 8
+    assert record.preprocessing["mean"] == [0.5, 0.5, 0.5]
+    again = ImagenetPretrained().measure(PretrainedCell("conv", 1), chosen, context(folder))
     assert again == record
-    other = ImagenetPretrained().measure(Cell.of(model="vit-l-16", seed=1), chosen, context(folder))
-    assert other["weights"] != record["weights"]
-    assert other["images"] == record["images"]
+    other = ImagenetPretrained().measure(PretrainedCell("vit-l-16", 1), chosen, context(folder))
+    assert other.weights != record.weights
+    assert other.images == record.images
 
 
 def test_labels_that_are_not_the_models_classes_give_no_accuracy(folder):
     chosen = settings(models="conv=py:made_for_imagenet.py:make:classes=5")
-    assert ImagenetPretrained().measure(Cell.of(model="conv", seed=0), chosen, context(folder))["accuracy"] is None
+    assert ImagenetPretrained().measure(PretrainedCell("conv", 0), chosen, context(folder)).accuracy is None
+
+
+def made_up(sensitivity):
+    """A record with this sensitivity."""
+    about = {"accuracy": None, "parameters": 1, "weights": "", "num_images": 1, "images": "", "preprocessing": {}}
+    return PretrainedRecord(sensitivity=sensitivity, low=0.0, high=1.0, level=0.95, by_std={}, note="", **about)
 
 
 def judged(sensitivities, scale="paper", models=None):
     """Findings of made-up records: sensitivity by model and seed."""
     chosen = settings(models=models or "convnext-v2-tiny=zoo:mlp,vit-l-16=zoo:mlp")
     cells = ImagenetPretrained().cells(chosen, range(4))
-    records = {cell.key: {"sensitivity": sensitivities[cell.values["model"]][cell.values["seed"]]} for cell in cells}
+    records = {cell.key: made_up(sensitivities[cell.model][cell.seed]) for cell in cells}
     return decide(ImagenetPretrained().expectations(Records(cells, records, chosen, scale)), scale=scale)
 
 

@@ -43,20 +43,20 @@ def test_table_1_is_columns_two_and_five():
 def test_formula_enumeration_and_sampling_are_of_the_same_number(records):
     for _, record in records:
         for group in table_1.GROUPS:
-            numbers = record[group]
-            numerator, denominator = numbers["fraction"]
-            assert numbers["closed_form"] == numerator / denominator == pytest.approx(numbers["enumerated"], abs=1e-14)
-            value, trials = numbers["closed_form"], 10 * 50
-            assert abs(numbers["sampled"]["value"] - value) <= 4 * (value * (1 - value) / trials) ** 0.5
+            found = record.predictor(group)
+            numerator, denominator = found.fraction
+            assert found.closed_form == numerator / denominator == pytest.approx(found.enumerated, abs=1e-14)
+            value, trials = found.closed_form, 10 * 50
+            assert abs(found.sampled.value - value) <= 4 * (value * (1 - value) / trials) ** 0.5
 
 
 def test_the_vocabulary_is_what_the_digits_leave(records):
     usual = table_1.USUAL
-    assert records.one(column="3, 5, 1, 16")["frequent"]["fitting"][usual] == [59]
-    assert records.one(column="1, 17, 7, 20")["sparse"]["fitting"][usual] == [69]
-    assert records.one(column="1, 17, 7, 20")["frequent"]["fitting"][usual] is None  # 0 whatever M is
-    assert records.one(column=table_1.IMPOSSIBLE)["sparse"]["fitting"][usual] == []
-    assert records.one(column=table_1.IMPOSSIBLE)["least_vocabulary"] == 75
+    assert records.one(column="3, 5, 1, 16").frequent.fitting[usual] == (59,)
+    assert records.one(column="1, 17, 7, 20").sparse.fitting[usual] == (69,)
+    assert records.one(column="1, 17, 7, 20").frequent.fitting[usual] is None  # 0 whatever M is
+    assert records.one(column=table_1.IMPOSSIBLE).sparse.fitting[usual] == ()
+    assert records.one(column=table_1.IMPOSSIBLE).least_vocabulary == 75
 
 
 def test_a_wrong_formula_or_enumeration_disagrees(tmp_path, monkeypatch):
