@@ -5,6 +5,7 @@ import pytest
 
 from jostle.base.errors import UsageError
 from jostle.figures import Series, curves, looks, svg
+from jostle.figures.style import BACKGROUND
 
 LABELS = {"x_label": "step", "y_label": "flip rate"}
 
@@ -107,3 +108,12 @@ def test_a_series_that_does_not_fit_together_is_refused(arguments, message):
 def test_no_series_is_refused():
     with pytest.raises(UsageError, match="at least one series"):
         curves([], **LABELS)
+
+
+def test_a_background_series_is_thin_grey_and_behind_the_others():
+    runs = [Series(f"seed {seed}", [0, 1], [seed, seed + 1], is_background=True) for seed in range(3)]
+    figure = curves([*runs, Series("vit", [0, 1], [1, 2])], **LABELS)
+    lines = {line.get_label(): line for line in figure.axes[0].get_lines()}
+    assert {lines[run.name].get_color() for run in runs} == {BACKGROUND.color}
+    assert all(lines[run.name].get_linewidth() < lines["vit"].get_linewidth() for run in runs)
+    assert list(lines)[:3] == ["seed 0", "seed 1", "seed 2"]

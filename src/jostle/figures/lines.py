@@ -11,6 +11,7 @@ from jostle.base.errors import UsageError
 from jostle.base.estimate import TARGETS
 from jostle.figures.series import Series
 from jostle.figures.style import (
+    BACKGROUND,
     WIDTH,
     Look,
     end_labels,
@@ -53,8 +54,9 @@ def curves(
     with styled():
         figure = Figure(figsize=(WIDTH, 4.0), layout="constrained")
         axes = figure.add_subplot()
-        by_name = looks(one.name for one in series)
-        for one in series:
+        by_name = {one.name: BACKGROUND for one in series if one.is_background}
+        by_name |= looks(one.name for one in series if not one.is_background)
+        for one in sorted(series, key=lambda one: not one.is_background):
             draw_series(axes, one, by_name[one.name])
         x, y = finite(one.x for one in series), finite(one.y for one in series)
         ends = finite(end for one in series for end in (one.low, one.high))
@@ -77,6 +79,9 @@ def draw_series(axes: Axes, series: Series, look: Look) -> None:
                 x, np.asarray(series.low), np.asarray(series.high), color=look.color, alpha=0.16, linewidth=0
             )
             band.set_label(f"band of {series.name}")
+    if series.is_background:
+        axes.plot(x, y, color=look.color, linewidth=0.8, label=series.name)
+        return
     axes.plot(
         x, y, color=look.color, linestyle=look.line, linewidth=1.7, marker=look.marker,
         markersize=marker_size(look, 4.8),

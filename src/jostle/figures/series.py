@@ -1,6 +1,6 @@
 """``Series``: the numbers of one line of a figure. Importing it does not import matplotlib."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,6 +16,8 @@ class Series:
         name: of the line; it decides colour, line style and marker, see ``style.looks``.
         x, y: (points,) in the order of the line; NaN leaves a gap.
         low, high: (points,) the ends of the interval of each point, both or neither.
+        is_background: whether the line is thin, grey and without markers, behind the others: one run of many whose mean
+            is what matters.
     """
 
     name: str
@@ -23,6 +25,7 @@ class Series:
     y: ArrayLike
     low: ArrayLike | None = None
     high: ArrayLike | None = None
+    is_background: bool = field(default=False, kw_only=True)
 
     def __post_init__(self) -> None:
         given = {"x": self.x, "y": self.y, "low": self.low, "high": self.high}

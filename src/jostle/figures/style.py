@@ -99,6 +99,8 @@ class Look(NamedTuple):
     is_hollow: bool = False  # whether single points are drawn as outlines: the colour or its hue is used before
 
 
+BACKGROUND = Look("#8f949b", SOLID, "")  # of one run among many
+
 # Transformers are blue, convolutional networks orange to brown (ConvMixer pink, ConvNeXt wine), MLPs and mixers green,
 # recurrent networks red. Families that a committed figure compares differ by at least 12 (CIEDE2000), also under
 # protanopia and deuteranopia as simulated by Machado, Oliveira and Fernandes (2009), and in line or marker as well.

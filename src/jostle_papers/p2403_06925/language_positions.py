@@ -5,6 +5,7 @@ from typing import Literal
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from jostle import figures
@@ -37,6 +38,7 @@ _NAMES = ("encoder", "encoder-relu", "decoder", "lstm")
 FIRST, SEPARATORS, WORDS = "first token", "separators", "words"
 _LATE = 5  # tokens at the end of a text
 _TEXTS, _DRAWS = 200, 2
+_BIN = 4  # neighbouring positions that a point of a figure stands for
 _LEAST = 50  # trials behind a position that is shown
 
 Alignment = Literal["right", "left"]
@@ -203,15 +205,26 @@ def _by_position(records: PositionsRecords, alignment: Alignment) -> Drawing:
         counts = np.asarray([profile.counts[part] for profile in profiles])
         shown = (counts >= _LEAST).all(axis=0)
         x = np.arange(-shortest + 1, 1) if alignment == "right" else np.arange(shortest)
-        shares = values[:, shown]
-        if shown.any():
-            series.append(Series(name, x[shown], shares.mean(axis=0), shares.min(axis=0), shares.max(axis=0)))
+        binned = [
+            (x[part].mean(), np.average(values[:, part], axis=1, weights=counts[:, part].mean(axis=0)))
+            for part in _bins(np.flatnonzero(shown), alignment)
+        ]
+        if binned:
+            places, shares = [place for place, _ in binned], np.asarray([share for _, share in binned])  # (bins, seeds)
+            series.append(Series(name, places, shares.mean(axis=1), shares.min(axis=1), shares.max(axis=1)))
     end = {"right": "end", "left": "start"}[alignment]
     label = f"position, 0 is the {'last' if alignment == 'right' else 'first'} token"
     return Drawing(
         f"by-position-{alignment}",
         figures.curves(series, x_label=label, y_label="sensitivity"),
-        f"Sensitivity by position, counted from the {end} of each text, where at least {_LEAST} trials are behind it; "
-        "the mean and the range over seeds.",
+        f"Sensitivity by position, counted from the {end} of each text and averaged over {_BIN} neighbours, where at "
+        f"least {_LEAST} trials are behind each; the mean and the range over seeds.",
         "Curves of sensitivity over positions, one for each network.",
     )
+
+
+def _bins(shown: NDArray[np.int64], alignment: Alignment) -> list[NDArray[np.int64]]:
+    """Neighbouring positions by ``_BIN``, counted from where the texts are aligned: one alone is mostly noise."""
+    ordered = shown[::-1] if alignment == "right" else shown
+    bins = [np.sort(ordered[start : start + _BIN]) for start in range(0, len(ordered), _BIN)]
+    return bins[::-1] if alignment == "right" else bins

@@ -74,7 +74,7 @@ def against_accuracy(records: TrainedRecords) -> Drawing:
     )
     return Drawing(
         "against-accuracy",
-        figures.curves(series, x_label="training error", y_label="sensitivity", log_x=True),
+        figures.curves(series, x_label="training error  (training goes ←)", y_label="sensitivity", log_x=True),
         "The same where a share of the training examples was first left wrong, and at the end: the mean and the range "
         "over seeds, where all of them got there. Training goes from right to left.",
         "Curves of sensitivity against training error, one for each network.",
@@ -92,7 +92,7 @@ def against_loss(records: TrainedRecords) -> Drawing:
     )
     return Drawing(
         "against-loss",
-        figures.curves(series, x_label="training loss", y_label="sensitivity", log_x=True),
+        figures.curves(series, x_label="training loss  (training goes ←)", y_label="sensitivity", log_x=True),
         "The same where a training loss was first reached, and at the end. Near 100 % accuracy the loss tells networks "
         "apart that accuracy does not.",
         "Curves of sensitivity against training loss, one for each network.",
@@ -139,7 +139,7 @@ def against_variance(records: TrainedRecords) -> Drawing:
         series.append(mean_and_range(name, variances, [values[variance] for variance in variances]))
     return Drawing(
         "against-variance",
-        figures.curves(series, x_label="variance of the noise", y_label="sensitivity", log_x=True),
+        figures.curves(series, x_label="variance of the noise", y_label="sensitivity", log_x=True, log_y=True),
         "Sensitivity of the trained networks against the variance of the noise; the mean and the range over seeds.",
         "Curves of sensitivity against the variance of the noise, one for each network.",
     )

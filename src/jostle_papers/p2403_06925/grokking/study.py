@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from jostle.base import checks
 from jostle.base.errors import UsageError
 from jostle.base.progress import part_of
@@ -240,7 +242,12 @@ def _draw(design: str, networks: Sequence[Trajectory], settings: GrokkingSetting
     began = {network.seed: onset(network) for network in networks}
     told = [f"seed {seed} {'not' if at is None else f'at {at:,}'}" for seed, at in began.items()]
     when = f"when they generalise, within {settings.epochs:,} epochs: {', '.join(told)}"
-    single = [Series(f"seed {network.seed}", network.epochs[1:], network.curve(PAPERS)[1:]) for network in networks]
+    single = [
+        Series(f"seed {network.seed}", network.epochs[1:], network.curve(PAPERS)[1:], is_background=True)
+        for network in networks
+    ]
+    average = np.mean([network.curve(PAPERS)[1:] for network in networks], axis=0)
+    single.append(Series(f"average of {len(networks)}", networks[0].epochs[1:], average))
     leads = [lead_times(network) for network in networks]
     measures = [name for name in (PAPERS, TOKENWISE, *RIVALS) if any(name in each for each in leads)]
     drawn = [
