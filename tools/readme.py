@@ -9,11 +9,10 @@ import re
 from pathlib import Path
 
 from jostle.base.files import write_text
-from jostle.base.store import Store
 from jostle.figures import curves, save
-from jostle_papers.own.demo import FULL, Demo, page
+from jostle_papers.own.demo import FULL, Demo, DemoRecords, page
 from jostle_papers.own.demo.findings import findings, headline
-from jostle_papers.own.demo.page import noise_series, sweep
+from jostle_papers.own.demo.page import noise_series
 
 ROOT = Path(__file__).resolve().parent.parent
 RECORDS = ROOT / "docs" / "results" / "demo.jsonl"
@@ -24,28 +23,28 @@ MARKED = re.compile(r"(<!-- demo: written by make readme -->\n).*?(<!-- end of d
 
 def main() -> None:
     """Run, then write records, figure and README."""
-    store = Demo(ROOT / "runs" / "readme", FULL, say=print).run()
-    page(store)  # fails here if the records cannot make a report
-    kept = [{"key": key, "record": store[key]} for key in store if key != "example"]
+    records = Demo(ROOT / "runs" / "readme", FULL, say=print).run()
+    page(records)  # fails here if the records cannot make a report
+    kept = [{"key": key, "record": record} for key, record in records.for_report().items()]
     RECORDS.parent.mkdir(parents=True, exist_ok=True)
     write_text(RECORDS, "".join(json.dumps(entry) + "\n" for entry in kept))
-    draw(store)
+    draw(records)
     text = README.read_text(encoding="utf-8")
     if not MARKED.search(text):
         raise SystemExit("README.md has lost its markers")
-    write_text(README, MARKED.sub(lambda found: found[1] + block(store) + found[2], text))
+    write_text(README, MARKED.sub(lambda found: found[1] + block(records) + found[2], text))
 
 
-def draw(store: Store) -> None:
+def draw(records: DemoRecords) -> None:
     """Draw the figure from the records."""
-    figure = curves(noise_series(store), x_label="std of the noise", y_label="sensitivity", log_x=True, log_y=True)
+    figure = curves(noise_series(records), x_label="std of the noise", y_label="sensitivity", log_x=True, log_y=True)
     FIGURE.parent.mkdir(parents=True, exist_ok=True)
     save(figure, FIGURE)
 
 
-def block(store: Store) -> str:
+def block(records: DemoRecords) -> str:
     """The table and the sentences under the figure."""
-    levels = sweep(store)
+    levels = records.sweep()
     shown = [std for std in levels if std in (0.5, 1.0, 2.0, 5.0, 8.0)]
     lines = [
         headline(levels),
@@ -53,14 +52,14 @@ def block(store: Store) -> str:
         "| network | training accuracy | unseen digits | " + " | ".join(f"std {s:g}" for s in shown) + " |",
     ]
     lines.append("|---" * (3 + len(shown)) + "|")
-    for name in store["settings"]["networks"]:
-        trained = store[f"{name}/trained"]
+    for name in records.settings.networks:
+        trained = records.trained(name)
         cells = [levels[std][name] for std in shown]
         numbers = [f"{m.value:.3f} [{m.low:.3f}, {m.high:.3f}]" for m in cells]
-        accuracies = [f"{trained['train_accuracy']:.1%}", f"{trained['test_accuracy']:.1%}"]
+        accuracies = [f"{trained.train_accuracy:.1%}", f"{trained.test_accuracy:.1%}"]
         lines.append("| " + " | ".join([name, *accuracies, *numbers]) + " |")
-    passes = max(levels[std][name].passes for std in shown for name in store["settings"]["networks"])
-    cells = [levels[std][name] for std in shown for name in store["settings"]["networks"]]
+    passes = max(levels[std][name].passes for std in shown for name in records.settings.networks)
+    cells = [levels[std][name] for std in shown for name in records.settings.networks]
     precise = sum(m.stopped == "precision" for m in cells)
     lines += [
         "",

@@ -5,14 +5,15 @@ import pytest
 from scipy import stats
 
 from jostle.base.errors import UsageError
+from jostle.base.estimate import Estimate, Interval
 from jostle.studies.evidence import (
     difference,
+    estimated,
     exact,
     interval,
     over_seeds,
     paired,
     proportion,
-    recorded,
     unpaired,
 )
 from jostle.studies.schema import from_plain, to_plain
@@ -155,13 +156,19 @@ def test_findings_share_the_error():
 
 
 def test_an_interval_of_too_low_a_level_supports_nothing():
-    weak = is_below("s", recorded({"value": 0.5, "low": 0.4, "high": 0.6, "level": 0.95}), 1.0)
+    weak = is_below("s", estimated(Estimate(0.5, Interval(0.4, 0.6, 0.95, "dataset", "made up"))), 1.0)
     assert decide([weak], scale="small")[0].verdict == AGREES
     finding = decide([weak, weak], scale="small")[0]
     assert finding.verdict == UNDECIDED
     assert finding.reason == "its interval has level 0.95, 0.975 is needed among this many findings"
     strong = is_below("s", interval(0.5, 0.4, 0.6, level=shared_level(2)), 1.0)
     assert [found.verdict for found in decide([strong, strong], scale="small")] == [AGREES, AGREES]
+
+
+def test_an_estimate_whose_interval_is_not_known_decides_nothing():
+    unknown = Estimate(0.5, Interval(0.0, 1.0, 0.95, "population", "unknown with average=micro", is_known=False))
+    assert judged(is_below("s", estimated(unknown), 2.0)) == UNDECIDED
+    assert "no interval is known" in estimated(unknown).doubt
 
 
 def test_a_difference_of_two_intervals_halves_the_error():

@@ -14,12 +14,12 @@ from jostle.studies.catalogue import STUDIES, get, names, register
 from jostle.studies.evidence import (
     Measured,
     difference,
+    estimated,
     exact,
     interval,
     over_seeds,
     paired,
     proportion,
-    recorded,
     unpaired,
 )
 from jostle.studies.folder import Summary
@@ -68,6 +68,7 @@ __all__ = [
     "decide",
     "difference",
     "doubted",
+    "estimated",
     "exact",
     "from_plain",
     "get",
@@ -82,7 +83,6 @@ __all__ = [
     "overall",
     "paired",
     "proportion",
-    "recorded",
     "register",
     "run",
     "scoreboard",

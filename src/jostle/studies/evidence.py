@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from jostle.base.errors import UsageError
+from jostle.base.estimate import Estimate
 from jostle.intervals.fixed import Ends, clopper_pearson, student
 
 LEAST_SEEDS, LEAST_CORRELATED = 3, 5
@@ -56,9 +57,11 @@ def interval(value: float, low: float | None, high: float | None, level: float) 
     return _finite(Measured(value, lambda _: ends, most_level=level, method=f"interval of level {level:g}"))
 
 
-def recorded(record: Mapping[str, Any]) -> Measured:
-    """A number as a measurement's ``to_dict`` wrote it, with the interval for the target it was asked for."""
-    return interval(record["value"], record["low"], record["high"], record["level"])
+def estimated(estimate: Estimate) -> Measured:
+    """Any estimate of jostle as evidence, e.g. a measurement: its interval has the one level that it was made at."""
+    if not estimate.interval.is_known:
+        return _nothing(f"no interval is known: {estimate.interval.method}")
+    return interval(estimate.value, estimate.low, estimate.high, estimate.interval.level)
 
 
 def proportion(successes: int, trials: int) -> Measured:

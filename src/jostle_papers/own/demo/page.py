@@ -1,82 +1,70 @@
 """The demo's records as a page."""
 
-from collections.abc import Iterator
-
-from jostle.base.store import Record, Store
-from jostle.estimates import Comparison, Difference, Measurement
+from jostle.estimates import Difference, Measurement
 from jostle.figures import Series, curves, differences, heat_maps, svg
 from jostle.report import Entry, Page, Section, Table
+from jostle.report.page import Value
 from jostle_papers.own.demo.findings import findings, headline
+from jostle_papers.own.demo.records import DemoRecords, PatchKind
 
 
-def page(store: Store) -> Page:
+def page(records: DemoRecords) -> Page:
     """The report of a finished demo."""
-    settings, origin = store["settings"], store["provenance"]
+    settings, origin = records.settings, records.provenance
     sections = [
-        _over_training(store),
-        _against_noise(store),
-        _table(store),
-        _pairs(store),
-        _where(store),
-        _blank(store),
+        _over_training(records),
+        _against_noise(records),
+        _table(records),
+        _pairs(records),
+        _where(records),
+        _blank(records),
     ]
     return Page(
         title="Jostle one patch: does the prediction hold?",
-        lead=headline(sweep(store)),
+        lead=headline(records.sweep()),
         sections=sections,
         settings={
-            "digits": f"{settings['dataset']}, training part",
-            "token": f"a patch of {settings['patch']} x {settings['patch']} pixels",
+            "digits": f"{settings.dataset}, training part",
+            "token": f"a patch of {settings.patch} x {settings.patch} pixels",
             "jostle": "Gaussian noise added to one patch, pixels in [-1, 1]",
             "sensitivity": "share of (digit, patch, noise) whose prediction changes",
-            "seed": str(settings["seed"]),
+            "seed": str(settings.seed),
         },
         footer=f"Made by jostle {origin['jostle']} with torch {origin['torch']}, {origin['time']}.",
-        data={key: store[key] for key in store if key != "example"},
+        data=records.for_report(),
     )
 
 
-def sweep(store: Store) -> dict[float, Comparison]:
-    """The comparison of all networks at each noise level."""
-    return {std: Comparison.from_dict(store[f"sweep/{std:g}"]) for std in store["settings"]["stds"]}
-
-
-def epochs(store: Store, name: str) -> Iterator[Record]:
-    """The records of a network's epochs, in order."""
-    for number in range(store[f"{name}/trained"]["epochs"] + 1):
-        yield store[f"{name}/epoch-{number}"]
-
-
-def noise_series(store: Store) -> list[Series]:
+def noise_series(records: DemoRecords) -> list[Series]:
     """Sensitivity against noise, a curve a network."""
-    levels = sweep(store)
-    parts = {name: [comparison[name] for comparison in levels.values()] for name in store["settings"]["networks"]}
+    levels = records.sweep()
+    parts = {name: [comparison[name] for comparison in levels.values()] for name in records.settings.networks}
     return [
         Series(name, list(levels), [m.value for m in ms], [m.low for m in ms], [m.high for m in ms])
         for name, ms in parts.items()
     ]
 
 
-def _over_training(store: Store) -> Section:
-    settings, series = store["settings"], []
-    for name in settings["networks"]:
-        records = list(epochs(store, name))
+def _over_training(records: DemoRecords) -> Section:
+    settings, series = records.settings, []
+    for name in settings.networks:
+        epochs = list(records.epochs(name))
         series.append(
             Series(
                 name,
-                list(range(len(records))),
-                [record["value"] for record in records],
-                [record["low"] for record in records],
-                [record["high"] for record in records],
+                list(range(len(epochs))),
+                [epoch.value for epoch in epochs],
+                [epoch.low for epoch in epochs],
+                [epoch.high for epoch in epochs],
             )
         )
     figure = curves(series, x_label="epochs of training", y_label="sensitivity")
-    std = settings["training_std"]
+    std = settings.training_std
     return Section(
         title="While learning",
         text=[
             f"Sensitivity to noise of std {std:g} in one patch, after every epoch until the network classifies "
-            f"{settings['target_accuracy']:.0%} of its training digits right, or {settings['max_epochs']} epochs. "
+            f"{settings.target_accuracy:.0%} of its training digits right, or {settings.max_epochs} epochs. "
             "Bands are 95 % intervals, valid although each measurement stopped as soon as it was precise enough.",
         ],
         figure_svg=svg(figure),
@@ -85,11 +73,11 @@ def _over_training(store: Store) -> Section:
     )
 
 
-def _against_noise(store: Store) -> Section:
-    figure = curves(noise_series(store), x_label="std of the noise", y_label="sensitivity", log_x=True, log_y=True)
+def _against_noise(records: DemoRecords) -> Section:
+    figure = curves(noise_series(records), x_label="std of the noise", y_label="sensitivity", log_x=True, log_y=True)
     return Section(
         title="Against the strength of the noise",
-        text=findings(sweep(store)),
+        text=findings(records.sweep()),
         figure_svg=svg(figure),
         caption="Sensitivity after training against the std of the noise; same digits, patches and noise "
         "directions for all networks and all strengths. Bands are 95 % intervals.",
@@ -97,25 +85,23 @@ def _against_noise(store: Store) -> Section:
     )
 
 
-def _table(store: Store) -> Section:
-    std, rows = store["settings"]["training_std"], []
-    comparison = sweep(store).get(std)
-    for name in store["settings"]["networks"]:
-        trained = store[f"{name}/trained"]
-        m = comparison[name] if comparison else None
-        last = list(epochs(store, name))[-1]
-        value, low, high = (m.value, m.low, m.high) if m else (last["value"], last["low"], last["high"])
-        passes = m.passes if m else last["passes"]
+def _table(records: DemoRecords) -> Section:
+    std = records.settings.training_std
+    rows: list[list[Value | Entry]] = []
+    comparison = records.sweep().get(std)
+    for name in records.settings.networks:
+        trained = records.trained(name)
+        found = comparison[name] if comparison else list(records.epochs(name))[-1]
         rows.append(
             [
                 name,
-                Entry(f"{trained['parameters']:,}", trained["parameters"]),
-                trained["epochs"],
-                Entry(f"{trained['train_accuracy']:.1%}", trained["train_accuracy"]),
-                Entry(f"{trained['test_accuracy']:.1%}", trained["test_accuracy"]),
-                Entry(f"{value:.4f}", value),
-                Entry(f"[{low:.4f}, {high:.4f}]", low),
-                Entry(f"{passes:,}", passes),
+                Entry(f"{trained.parameters:,}", trained.parameters),
+                trained.epochs,
+                Entry(f"{trained.train_accuracy:.1%}", trained.train_accuracy),
+                Entry(f"{trained.test_accuracy:.1%}", trained.test_accuracy),
+                Entry(f"{found.value:.4f}", found.value),
+                Entry(f"[{found.low:.4f}, {found.high:.4f}]", found.low),
+                Entry(f"{found.passes:,}", found.passes),
             ]
         )
     columns = [
@@ -131,7 +117,7 @@ def _table(store: Store) -> Section:
     return Section(
         title="Side by side",
         text=[
-            f"{_matched(store)} On unseen digits they differ, and a less accurate network is not excused by a low "
+            f"{_matched(records)} On unseen digits they differ, and a less accurate network is not excused by a low "
             "sensitivity. Each network was trained once: intervals are for these digits and these weights, and do not "
             "tell how another training run would come out."
         ],
@@ -139,17 +125,17 @@ def _table(store: Store) -> Section:
     )
 
 
-def _matched(store: Store) -> str:
+def _matched(records: DemoRecords) -> str:
     """Whether all networks reached the training accuracy at which they are compared."""
-    short = [name for name in store["settings"]["networks"] if store[f"{name}/trained"]["stopped"] != "target accuracy"]
+    short = [name for name in records.settings.networks if records.trained(name).stopped != "target accuracy"]
     if not short:
         return "Networks are compared at matched training accuracy."
     return f"Not at matched training accuracy: {', '.join(short)} ended training before reaching it."
 
 
-def _pairs(store: Store) -> Section:
-    levels = sweep(store)
-    std = store["settings"]["training_std"] if store["settings"]["training_std"] in levels else next(iter(levels))
+def _pairs(records: DemoRecords) -> Section:
+    levels = records.sweep()
+    std = records.settings.training_std if records.settings.training_std in levels else next(iter(levels))
     pairs = [(pair.first, pair.second) for pair in levels[std].differences]
     rows = [[Entry(f"{a} - {b}"), *(_signed(levels[level].difference(a, b)) for level in levels)] for a, b in pairs]
     return Section(
@@ -170,15 +156,15 @@ def _pairs(store: Store) -> Section:
     )
 
 
-def _where(store: Store) -> Section:
-    example, settings = store["example"], store["settings"]
-    maps = {name: entry["rates"] for name, entry in example["maps"].items()}
-    figure = heat_maps(example["picture"], maps, label="share of noise draws that change the prediction")
+def _where(records: DemoRecords) -> Section:
+    example, settings = records.example(), records.settings
+    maps = {name: entry.rates for name, entry in example.maps.items()}
+    figure = heat_maps(example.picture, maps, label="share of noise draws that change the prediction")
     return Section(
         title="Where it happens",
         text=[
-            f"A {example['label']} of which the networks together are less sure than of 97 % of the digits. "
-            f"Each patch was jostled {settings['example_draws']} times with noise of std {settings['training_std']:g}."
+            f"A {example.label} of which the networks together are less sure than of 97 % of the digits. "
+            f"Each patch was jostled {settings.example_draws} times with noise of std {settings.training_std:g}."
         ],
         figure_svg=svg(figure),
         caption="Flip rate by patch.",
@@ -186,11 +172,12 @@ def _where(store: Store) -> Section:
     )
 
 
-def _blank(store: Store) -> Section:
-    settings, kinds = store["settings"], ("blank", "inked")
-    stds = (settings["faint_std"], settings["training_std"])
-    cells = {(kind, std): Comparison.from_dict(store[f"patches/{kind}/{std:g}"]) for std in stds for kind in kinds}
-    rows = [[Entry(name), *(_interval(cell[name]) for cell in cells.values())] for name in settings["networks"]]
+def _blank(records: DemoRecords) -> Section:
+    settings = records.settings
+    kinds: tuple[PatchKind, ...] = ("blank", "inked")
+    stds = (settings.faint_std, settings.training_std)
+    found = {(kind, std): records.patches(kind, std) for std in stds for kind in kinds}
+    rows = [[Entry(name), *(_interval(one[name]) for one in found.values())] for name in settings.networks]
     return Section(
         title="Why faint noise can matter",
         text=[
@@ -200,7 +187,7 @@ def _blank(store: Store) -> Section:
             "noise, its flips under faint noise sit in blank patches, and stronger noise there adds nothing."
         ],
         table=Table(
-            ["network", *(f"{kind}, std {std:g}" for kind, std in cells)],
+            ["network", *(f"{kind}, std {std:g}" for kind, std in found)],
             rows,
             caption="Sensitivity to noise in blank patches and in patches with ink, with 95 % intervals.",
         ),

@@ -1,27 +1,42 @@
-"""The demo's work: train, measure, record; each step once, whatever interrupts it."""
+"""The demo's work: train, measure, record; each step once, whatever interrupts it.
+
+It is no study: its comparisons are of all networks at once on the same noise, while the cells of a study know nothing
+of each other. It shares with studies how records are kept, written and read.
+"""
 
 import contextlib
-import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from jostle import data, models
 from jostle.base.errors import UsageError
-from jostle.base.estimate import provenance
 from jostle.base.progress import State, reporter
-from jostle.base.store import Record, Store
+from jostle.base.store import Record
 from jostle.data import Dataset
 from jostle.estimates import Comparison, compare, measure
 from jostle.perturbations import GaussianNoise
 from jostle.sampling import Grid, Until
+from jostle.studies.schema import to_plain
 from jostle.tokens import Patches
 from jostle.training import Epoch, evaluate, fit, load_weights
-from jostle_papers.own.demo.settings import Network, Settings
+from jostle_papers.own.demo.records import (
+    EXAMPLE,
+    DemoRecords,
+    EpochLine,
+    ExampleLine,
+    PatchKind,
+    PatchMap,
+    TrainedLine,
+    epoch_key,
+    patches_key,
+    sweep_key,
+    trained_key,
+)
+from jostle_papers.own.demo.settings import DemoNetwork, DemoSettings
 
 Say = Callable[[str], None]
 
@@ -40,52 +55,44 @@ class Demo:
     """
 
     folder: Path
-    settings: Settings
+    settings: DemoSettings
     say: Say
     progress: bool = True
 
-    def run(self) -> Store:
+    def run(self) -> DemoRecords:
         """Do whatever is not yet done; returns all records."""
-        with _one_thread():
-            store = self._open()
-            train, test = self._load("train"), self._load("test")
-            nets = {name: self._trained(store, name, net, train, test) for name, net in self.settings.networks.items()}
-            for std in self.settings.stds:
-                self._sweep(store, nets, train.inputs, std)
-            for std in (self.settings.faint_std, self.settings.training_std):
-                self._patches(store, nets, train.inputs, std)
-            self._example(store, nets, train)
-        return store
-
-    def _open(self) -> Store:
         if self.folder.exists() and not self.folder.is_dir():
             raise UsageError(f"--out {self.folder} is a file; give a folder")
-        store = Store(self.folder / "records.jsonl")
-        settings = json.loads(json.dumps(self.settings.to_dict()))  # as a file holds them: lists, no tuples
-        if "settings" not in store:
-            store.append("settings", settings)
-        elif store["settings"] != settings:
-            raise UsageError(f"--out {self.folder} holds a demo with other settings; give another folder or remove it")
-        if "provenance" not in store:
-            store.append("provenance", provenance())
-        return store
+        with _one_thread():
+            records = DemoRecords(self.folder, self.settings)
+            train, test = self._load("train"), self._load("test")
+            nets = {
+                name: self._train(records, name, network, train, test)
+                for name, network in self.settings.networks.items()
+            }
+            for std in self.settings.stds:
+                self._sweep(records, nets, train.inputs, std)
+            for std in (self.settings.faint_std, self.settings.training_std):
+                self._patches(records, nets, train.inputs, std)
+            self._example(records, nets, train)
+        return records
 
     def _load(self, split: str) -> Dataset:
         whole = data.load(self.settings.dataset, split=split)
         return whole if self.settings.limit is None else whole.subset(min(self.settings.limit, len(whole)))
 
-    def _trained(self, store: Store, name: str, network: Network, train: Dataset, test: Dataset) -> nn.Module:
+    def _train(self, records: DemoRecords, name: str, network: DemoNetwork, train: Dataset, test: Dataset) -> nn.Module:
         """The network at the target accuracy, with a record for every epoch on the way."""
         s, checkpoint = self.settings, self.folder / f"{name}.safetensors"
         model = models.create(network.model, seed=s.seed, **network.sizes)
-        if f"{name}/trained" in store:
+        if trained_key(name) in records.store:
             load_weights(model, checkpoint)
             return model.eval()
         report = reporter(self.progress, f"train {name:<10}")
 
         def on_epoch(epoch: Epoch) -> None:
-            record = self._epoch(store, name, epoch, train.inputs)
-            text = f"loss {epoch.loss:.3f}  accuracy {epoch.accuracy:.1%}  sensitivity {record['value']:.3f}"
+            line = self._epoch(records, name, epoch, train.inputs)
+            text = f"loss {epoch.loss:.3f}  accuracy {epoch.accuracy:.1%}  sensitivity {line.value:.3f}"
             report(State(epoch.number / s.max_epochs, epoch.number * len(train), text, "examples"))
 
         try:
@@ -101,23 +108,23 @@ class Demo:
             )
         finally:
             report.close()
-        record = {
-            "epochs": history.epochs,
-            "train_accuracy": history.accuracies[-1],
-            "test_accuracy": evaluate(model, test).accuracy,
-            "stopped": history.stopped,
-            "parameters": sum(parameter.numel() for parameter in model.parameters()),
-        }
-        store.append(f"{name}/trained", record)
+        line = TrainedLine(
+            epochs=history.epochs,
+            train_accuracy=history.accuracies[-1],
+            test_accuracy=evaluate(model, test).accuracy,
+            stopped=history.stopped,
+            parameters=sum(parameter.numel() for parameter in model.parameters()),
+        )
+        records.store.append(trained_key(name), to_plain(line))
         self.say(
-            f"{name}: {record['train_accuracy']:.1%} training accuracy after {history.epochs} epochs "
-            f"({record['test_accuracy']:.1%} on unseen digits)"
+            f"{name}: {line.train_accuracy:.1%} training accuracy after {line.epochs} epochs "
+            f"({line.test_accuracy:.1%} on unseen digits)"
         )
         return model
 
-    def _epoch(self, store: Store, name: str, epoch: Epoch, inputs: Tensor) -> Record:
-        key = f"{name}/epoch-{epoch.number}"
-        if key not in store:
+    def _epoch(self, records: DemoRecords, name: str, epoch: Epoch, inputs: Tensor) -> EpochLine:
+        key = epoch_key(name, epoch.number)
+        if key not in records.store:
             s = self.settings
             m = measure(
                 epoch.model,
@@ -128,13 +135,13 @@ class Demo:
                 plan=Until(half_width=s.training_half_width),
                 seed=s.seed,
             )
-            store.append(key, {"loss": epoch.loss, "accuracy": epoch.accuracy, **_light(m.to_dict())})
-        return store[key]
+            records.store.append(key, {"loss": epoch.loss, "accuracy": epoch.accuracy, **_lighten(m.to_dict())})
+        return records.epoch(name, epoch.number)
 
-    def _sweep(self, store: Store, nets: dict[str, nn.Module], inputs: Tensor, std: float) -> None:
+    def _sweep(self, records: DemoRecords, nets: dict[str, nn.Module], inputs: Tensor, std: float) -> None:
         """All networks at one noise level, on the same inputs and noise."""
-        key, s = f"sweep/{std:g}", self.settings
-        if key not in store:
+        key, s = sweep_key(std), self.settings
+        if key not in records.store:
             comparison = compare(
                 nets,
                 inputs,
@@ -144,17 +151,18 @@ class Demo:
                 seed=s.seed,
                 progress=self.progress,
             )
-            store.append(key, _light_comparison(comparison))
+            records.store.append(key, _light_comparison(comparison))
             values = "  ".join(f"{name} {comparison[name].value:.3f}" for name in comparison)
             self.say(f"noise of std {std:g}: {values}")
 
-    def _patches(self, store: Store, nets: dict[str, nn.Module], inputs: Tensor, std: float) -> None:
+    def _patches(self, records: DemoRecords, nets: dict[str, nn.Module], inputs: Tensor, std: float) -> None:
         """Blank patches, all of one colour, against patches with ink, at one noise level."""
         s = self.settings
         blank = _is_blank(inputs, s.patch)
-        for kind, mask in (("blank", blank), ("inked", ~blank)):
-            key = f"patches/{kind}/{std:g}"
-            if key not in store:
+        kinds: dict[PatchKind, Tensor] = {"blank": blank, "inked": ~blank}
+        for kind, mask in kinds.items():
+            key = patches_key(kind, std)
+            if key not in records.store:
                 kept = mask.any(dim=1)
                 comparison = compare(
                     nets,
@@ -166,11 +174,11 @@ class Demo:
                     seed=s.seed,
                     progress=self.progress,
                 )
-                store.append(key, _light_comparison(comparison))
+                records.store.append(key, _light_comparison(comparison))
 
-    def _example(self, store: Store, nets: dict[str, nn.Module], train: Dataset) -> None:
+    def _example(self, records: DemoRecords, nets: dict[str, nn.Module], train: Dataset) -> None:
         """One digit patch by patch: one that the networks together classify less surely than 97 % of digits."""
-        if "example" in store:
+        if EXAMPLE in records.store:
             return
         s, index = self.settings, _rather_unsure(nets, train)
         chosen = train.inputs[index : index + 1]
@@ -185,19 +193,23 @@ class Demo:
                 plan=Grid(s.example_draws),
                 seed=s.seed,
             )
-            maps[name] = {"rates": m.profile.image().tolist(), "passes": m.passes}
-        picture = (chosen[0, 0] * 0.5 + 0.5).tolist()
-        record = {"index": index, "label": int(train.labels[index]), "picture": picture, "maps": maps}
-        store.append("example", record)
+            maps[name] = PatchMap(rates=_rows(m.profile.image().tolist()), passes=m.passes)
+        picture = _rows((chosen[0, 0] * 0.5 + 0.5).tolist())
+        line = ExampleLine(index=index, label=int(train.labels[index]), picture=picture, maps=maps)
+        records.store.append(EXAMPLE, to_plain(line))
 
 
-def _light(record: dict[str, Any]) -> dict[str, Any]:
+def _rows(table: list[list[float]]) -> tuple[tuple[float, ...], ...]:
+    return tuple(map(tuple, table))
+
+
+def _lighten(record: Record) -> Record:
     return {key: [] if key in _HEAVY else value for key, value in record.items()}
 
 
 def _light_comparison(comparison: Comparison) -> Record:
     record = comparison.to_dict()
-    return record | {part: [_light(entry) for entry in record[part]] for part in ("measurements", "differences")}
+    return record | {part: [_lighten(entry) for entry in record[part]] for part in ("measurements", "differences")}
 
 
 def _is_blank(inputs: Tensor, patch: int) -> Tensor:

@@ -1,26 +1,28 @@
 """What the demo trains and measures."""
 
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
+
+from jostle.studies.schema import Struct
+from jostle_papers.trained.settings import Sizes
 
 
 @dataclass(frozen=True)
-class Network:
-    """One network of the demo: a zoo name, its sizes and its learning rate."""
+class DemoNetwork(Struct):
+    """One network of the demo: a name of ``jostle.models``, its sizes and its learning rate."""
 
     model: str
-    sizes: dict[str, Any]
+    sizes: Sizes
     lr: float
 
 
 @dataclass(frozen=True)
-class Settings:
+class DemoSettings(Struct):
     """All choices of the demo; its records can only be continued under the same ones.
 
     Arguments:
         networks: what is trained, by name.
         dataset: trained on, and measured on its training part, as in paper 1.
-        limit: use only the first so many digits.
+        limit: use only this many digits; None for all.
         target_accuracy: training stops at this training accuracy, so that networks are compared at matched accuracy.
         max_epochs: training stops here at the latest.
         patch: side of a token in pixels; 7 gives the 16 tokens of paper 1's MNIST experiment.
@@ -34,7 +36,7 @@ class Settings:
         seed: of weights, order and noise.
     """
 
-    networks: dict[str, Network]
+    networks: dict[str, DemoNetwork]
     dataset: str = "mnist-5000"
     limit: int | None = None
     target_accuracy: float = 0.99
@@ -50,34 +52,30 @@ class Settings:
     example_draws: int = 100
     seed: int = 0
 
-    def to_dict(self) -> dict[str, Any]:
-        """A plain dictionary, for JSON."""
-        return asdict(self) | {"stds": list(self.stds)}
 
+_IMAGE: Sizes = {"image_size": 28, "channels": 1}
 
-_IMAGE = {"image_size": 28, "channels": 1}
-
-FULL = Settings(
+FULL = DemoSettings(
     networks={
-        "ViT": Network(
+        "ViT": DemoNetwork(
             "vit-simple",
             {**_IMAGE, "patch_size": 7, "dim": 64, "depth": 4, "heads": 4, "dim_head": 16, "mlp_dim": 128},
             lr=1e-3,
         ),
-        "MLP": Network("mlp", _IMAGE, lr=1e-3),
-        "CNN": Network("cnn", {**_IMAGE, "width": 16}, lr=5e-4),
-        "ConvMixer": Network("convmixer", {**_IMAGE, "patch_size": 4, "dim": 64, "depth": 4}, lr=5e-4),
+        "MLP": DemoNetwork("mlp", _IMAGE, lr=1e-3),
+        "CNN": DemoNetwork("cnn", {**_IMAGE, "width": 16}, lr=5e-4),
+        "ConvMixer": DemoNetwork("convmixer", {**_IMAGE, "patch_size": 4, "dim": 64, "depth": 4}, lr=5e-4),
     }
 )
 
-QUICK = Settings(
+QUICK = DemoSettings(
     networks={
-        "ViT": Network(
+        "ViT": DemoNetwork(
             "vit-simple",
             {**_IMAGE, "patch_size": 7, "dim": 16, "depth": 1, "heads": 2, "dim_head": 8, "mlp_dim": 16},
             3e-3,
         ),
-        "MLP": Network("mlp", _IMAGE, 3e-3),
+        "MLP": DemoNetwork("mlp", _IMAGE, 3e-3),
     },
     limit=200,
     target_accuracy=0.8,
