@@ -17,7 +17,7 @@ from jostle_papers.p2402_02969.features import (
     DrawnFeatures,
     OneWord,
     RandomAttention,
-    Recomputed,
+    RecomputedWord,
     shared_mean_words,
 )
 
@@ -46,7 +46,7 @@ def test_one_word_against_the_whole_map(n: int, dim: int) -> None:
     words = shared_mean_words(1, num_tokens=n, dim=dim)[0]
     phi = RandomAttention(dim=dim)
     changes = shared_mean_words(1, num_tokens=STARTS, dim=dim, seed=1)[0]
-    fast, plain = phi.one_word(words, 0), Recomputed(phi, words, 0)
+    fast, plain = phi.one_word(words, 0), RecomputedWord(phi, words, 0)
     one_step(plain, changes)()
     rounds = [(seconds(one_step(plain, changes)), seconds(one_step(fast, changes))) for _ in range(ROUNDS)]
     ratio = statistics.median(slow / max(quick, 1e-9) for slow, quick in rounds)

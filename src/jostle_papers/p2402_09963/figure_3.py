@@ -27,7 +27,7 @@ Read = Callable[[HardnessLook], float]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Figure3Settings(Settings):
+class LearningSettings(Settings):
     """What is trained, and when it is looked at.
 
     Arguments:
@@ -65,7 +65,7 @@ class Figure3Settings(Settings):
 
 
 @dataclass(frozen=True)
-class Figure3Cell(Cell):
+class LearningCell(Cell):
     """A network on a function, with a weight decay."""
 
     target: str
@@ -74,7 +74,7 @@ class Figure3Cell(Cell):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Figure3Record(Struct):
+class LearningRecord(Struct):
     """All looks at a network, a column for each field of ``HardnessLook``.
 
     Arguments:
@@ -96,7 +96,7 @@ class Figure3Record(Struct):
         return [HardnessLook(*numbers) for numbers in zip(*columns, strict=True)]
 
 
-Figure3Records = Records[Figure3Settings, Figure3Cell, Figure3Record]
+LearningRecords = Records[LearningSettings, LearningCell, LearningRecord]
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,7 @@ class DroppedRun:
 
 
 @register
-class Figure3(Study[Figure3Settings, Figure3Cell, Figure3Record]):
+class Figure3(Study[LearningSettings, LearningCell, LearningRecord]):
     """Loss, sharpness, blow-up and parameter norm of networks along their training on PARITY."""
 
     name = "2402.09963/figure-3"
@@ -130,12 +130,12 @@ class Figure3(Study[Figure3Settings, Figure3Cell, Figure3Record]):
     source = "Figures 3, 12 and 13"
     version = 1
     scales = {
-        "smoke": Figure3Settings(
+        "smoke": LearningSettings(
             seeds=1, n=3, decays=(DECAY,), dim=8, batch_size=64, lr=1e-2, steps=160, every=10, later=20, soon=20,
             late=60, directions=4,
         ),
-        "small": Figure3Settings(),
-        "paper": Figure3Settings(
+        "small": LearningSettings(),
+        "paper": LearningSettings(
             seeds=101, n=25, decays=(0.0, DECAY, 0.2, 0.3), steps=20_000, every=100, soon=1000, late=10_000,
             directions=500, strings=1024,
         ),
@@ -156,10 +156,10 @@ class Figure3(Study[Figure3Settings, Figure3Cell, Figure3Record]):
         "MAJORITY is not in the paper's figure.",
     )
 
-    def cells(self, settings: Figure3Settings, seeds: Sequence[int]) -> list[Figure3Cell]:
-        return [Figure3Cell(target, decay, seed) for seed in seeds for target, decay in settings.runs()]
+    def cells(self, settings: LearningSettings, seeds: Sequence[int]) -> list[LearningCell]:
+        return [LearningCell(target, decay, seed) for seed in seeds for target, decay in settings.runs()]
 
-    def measure(self, cell: Figure3Cell, settings: Figure3Settings, context: Context) -> Figure3Record:
+    def measure(self, cell: LearningCell, settings: LearningSettings, context: Context) -> LearningRecord:
         task = hardness.named_task(cell.target, settings.n)
         plan = HardnessPlan(
             batch_size=settings.batch_size, lr=settings.lr, weight_decay=cell.decay, steps=settings.steps,
@@ -171,9 +171,9 @@ class Figure3(Study[Figure3Settings, Figure3Cell, Figure3Record]):
             progress=context.report,
         )  # fmt: skip
         rows = [asdict(look) for look in looks]
-        return Figure3Record(constant=task.scale() / 4, **{name: tuple(row[name] for row in rows) for name in rows[0]})
+        return LearningRecord(constant=task.scale() / 4, **{name: tuple(row[name] for row in rows) for name in rows[0]})
 
-    def figures(self, records: Figure3Records) -> list[Drawing]:
+    def figures(self, records: LearningRecords) -> list[Drawing]:
         return [
             _draw_over_steps(records, "sharpness", "average direction sharpness", lambda look: look.sharpness),
             _draw_over_steps(records, "loss", "mean squared error", lambda look: look.loss, log_y=True),
@@ -184,7 +184,7 @@ class Figure3(Study[Figure3Settings, Figure3Cell, Figure3Record]):
             *_draw_exchange(records),
         ]
 
-    def expectations(self, records: Figure3Records) -> list[Expectation]:
+    def expectations(self, records: LearningRecords) -> list[Expectation]:
         found = []
         for target, decay in records.settings.runs():
             asked = _expect_course(records, target, decay)
@@ -192,7 +192,7 @@ class Figure3(Study[Figure3Settings, Figure3Cell, Figure3Record]):
         return [*found, *(beyond(each) for each in _compare(records)), *_expect_convergence(records)]
 
 
-def counting_runs(records: Figure3Records, target: str, decay: float) -> list[DroppedRun]:
+def counting_runs(records: LearningRecords, target: str, decay: float) -> list[DroppedRun]:
     """The runs that count: converged, and early enough for a look ``late`` steps after it."""
     found = []
     for _, record in records.where(target=target, decay=decay):
@@ -203,7 +203,7 @@ def counting_runs(records: Figure3Records, target: str, decay: float) -> list[Dr
     return found
 
 
-def _expect_course(records: Figure3Records, target: str, decay: float) -> list[Expectation]:
+def _expect_course(records: LearningRecords, target: str, decay: float) -> list[Expectation]:
     """What happens across the drop and after it, as changes within a run."""
     soon, late = records.settings.soon, records.settings.late
     held = counting_runs(records, target, decay)
@@ -232,7 +232,7 @@ def _expect_course(records: Figure3Records, target: str, decay: float) -> list[E
     return found
 
 
-def _compare(records: Figure3Records) -> list[Expectation]:
+def _compare(records: LearningRecords) -> list[Expectation]:
     """PARITY beside the controls, and where the rise is among all changes of a run."""
     late, held = records.settings.late, counting_runs(records, SENSITIVE, DECAY)
     rises, lasts = _rises(held), _levels(held, late)
@@ -280,7 +280,7 @@ def _is_steepest(run: DroppedRun) -> bool:
     return run.before.step <= first.step and last.step <= run.converged.step
 
 
-def _expect_convergence(records: Figure3Records) -> list[Expectation]:
+def _expect_convergence(records: LearningRecords) -> list[Expectation]:
     found = []
     for target, decay in records.settings.runs():
         every, held = records.where(target=target, decay=decay), counting_runs(records, target, decay)
@@ -291,12 +291,12 @@ def _expect_convergence(records: Figure3Records) -> list[Expectation]:
     return found
 
 
-def _say_left_out(records: Figure3Records) -> str:
+def _say_left_out(records: LearningRecords) -> str:
     held = sum(len(counting_runs(records, *run)) for run in records.settings.runs())
     return f"{len(records) - held} of {len(records)} runs did not converge in time and are left out."
 
 
-def _draw_over_steps(records: Figure3Records, stem: str, label: str, read: Read, *, log_y: bool = False) -> Drawing:
+def _draw_over_steps(records: LearningRecords, stem: str, label: str, read: Read, *, log_y: bool = False) -> Drawing:
     series = []
     for target, decay in records.settings.runs():
         by_offset: dict[int, list[float]] = {}
@@ -321,7 +321,7 @@ def _draw_over_steps(records: Figure3Records, stem: str, label: str, read: Read,
     )  # fmt: skip
 
 
-def _draw_exchange(records: Figure3Records) -> list[Drawing]:
+def _draw_exchange(records: LearningRecords) -> list[Drawing]:
     """Blow-up against norm after convergence, if any run converged."""
     groups: dict[str, tuple[list[float], list[float]]] = {}
     for decay in records.settings.decays:

@@ -29,7 +29,7 @@ Tables = Mapping[str, list[np.ndarray[Any, Any]]]  # by kind, one for each netwo
 
 
 @dataclass(frozen=True, kw_only=True)
-class Figure4Settings(Settings):
+class PartSettings(Settings):
     """What is trained.
 
     Arguments:
@@ -60,7 +60,7 @@ class Figure4Settings(Settings):
 
 
 @dataclass(frozen=True)
-class Figure4Cell(Cell):
+class PartCell(Cell):
     """Networks trained on so many strings of a random function."""
 
     size: int
@@ -68,7 +68,7 @@ class Figure4Cell(Cell):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Figure4Record(Struct):
+class PartRecord(Struct):
     """Sensitivities of a random function and of what networks make of it.
 
     Arguments:
@@ -98,11 +98,11 @@ class Figure4Record(Struct):
         return [refit for place, refit in enumerate(refits) if refit.has_converged and self.fits[place // each]]
 
 
-Figure4Records = Records[Figure4Settings, Figure4Cell, Figure4Record]
+PartRecords = Records[PartSettings, PartCell, PartRecord]
 
 
 @register
-class Figure4(Study[Figure4Settings, Figure4Cell, Figure4Record]):
+class Figure4(Study[PartSettings, PartCell, PartRecord]):
     """Average sensitivity of learnt functions, and the sharpness of networks that are trained on all of them."""
 
     name = "2402.09963/figure-4"
@@ -115,12 +115,12 @@ class Figure4(Study[Figure4Settings, Figure4Cell, Figure4Record]):
     source = "Figures 4 and 15"
     version = 2
     scales = {
-        "smoke": Figure4Settings(
+        "smoke": PartSettings(
             seeds=1, n=4, sizes=(4, 8), networks=1, dim=8, batch_size=32, refit_batch=32, lr=3e-3, steps=60, settle=5,
             directions=4,
         ),
-        "small": Figure4Settings(),
-        "paper": Figure4Settings(
+        "small": PartSettings(),
+        "paper": PartSettings(
             seeds=10, n=10, sizes=(128, 256, 512), networks=10, refits=5, dim=128, batch_size=1024, refit_batch=1024,
             lr=3e-4, steps=10_000, fit_loss=0.0,
         ),
@@ -134,10 +134,10 @@ class Figure4(Study[Figure4Settings, Figure4Cell, Figure4Record]):
         "Batches drawn with replacement from few strings are evaluated once for each string, with its share.",
     )
 
-    def cells(self, settings: Figure4Settings, seeds: Sequence[int]) -> list[Figure4Cell]:
-        return [Figure4Cell(size, seed) for seed in seeds for size in sorted(settings.sizes, reverse=True)]
+    def cells(self, settings: PartSettings, seeds: Sequence[int]) -> list[PartCell]:
+        return [PartCell(size, seed) for seed in seeds for size in sorted(settings.sizes, reverse=True)]
 
-    def measure(self, cell: Figure4Cell, settings: Figure4Settings, context: Context) -> Figure4Record:
+    def measure(self, cell: PartCell, settings: PartSettings, context: Context) -> PartRecord:
         seed = cell.seed
         table = (functions.random(settings.n, seed=seed).table().astype(np.float64) + 1) / 2
         tasks = [
@@ -154,7 +154,7 @@ class Figure4(Study[Figure4Settings, Figure4Cell, Figure4Record]):
             "learned": [(signs.astype(np.float64) + 1) / 2 for signs in learnt],
             "completed": [hardness.complete_table(task, 100 * seed + place) for place, task in enumerate(tasks)],
         }
-        return Figure4Record(
+        return PartRecord(
             true=_total(table),
             fits=tuple(
                 bool((found[task.rows] == table[task.rows]).all())
@@ -166,7 +166,7 @@ class Figure4(Study[Figure4Settings, Figure4Cell, Figure4Record]):
             refits=_refit(tables, 100 * seed, settings, context),
         )
 
-    def figures(self, records: Figure4Records) -> list[Drawing]:
+    def figures(self, records: PartRecords) -> list[Drawing]:
         sizes = [float(size) for size in sorted(records.settings.sizes)]
         found = {"the random function itself": [_true_sensitivities(records, int(size)) for size in sizes]}
         found |= {name: [_means(records, int(size), kind) for size in sizes] for kind, name in KINDS.items()}
@@ -196,7 +196,7 @@ class Figure4(Study[Figure4Settings, Figure4Cell, Figure4Record]):
             )
         return drawings
 
-    def expectations(self, records: Figure4Records) -> list[Expectation]:
+    def expectations(self, records: PartRecords) -> list[Expectation]:
         sizes = sorted(records.settings.sizes)
         found = []
         for size in sizes:
@@ -226,9 +226,7 @@ def _total(table: np.ndarray[Any, Any]) -> float:
     return float(pointwise.influences(np.where(table > 0.5, 1, -1).astype(np.int8)).sum())
 
 
-def _refit(
-    tables: Tables, seed: int, settings: Figure4Settings, context: Context
-) -> dict[str, tuple[Observation, ...]]:
+def _refit(tables: Tables, seed: int, settings: PartSettings, context: Context) -> dict[str, tuple[Observation, ...]]:
     """Networks trained from scratch on all strings of each table, all at once."""
     kinds = [kind for kind, found in tables.items() for _ in found for _ in range(settings.refits)]
     tasks = [hardness.table_task(table) for found in tables.values() for table in found for _ in range(settings.refits)]
@@ -245,12 +243,12 @@ def _refit(
     return {kind: tuple(found) for kind, found in refits.items()}
 
 
-def _true_sensitivities(records: Figure4Records, size: int) -> dict[int, float]:
+def _true_sensitivities(records: PartRecords, size: int) -> dict[int, float]:
     """The sensitivity of each function."""
     return records.where(size=size).by("seed", lambda record: record.true)
 
 
-def _means(records: Figure4Records, size: int, kind: str) -> dict[int, float]:
+def _means(records: PartRecords, size: int, kind: str) -> dict[int, float]:
     """The mean sensitivity over the networks that fit, by function; functions without one are left out."""
     found: dict[int, float] = {}
     for cell, record in records.where(size=size):
@@ -260,13 +258,13 @@ def _means(records: Figure4Records, size: int, kind: str) -> dict[int, float]:
     return found
 
 
-def _points(records: Figure4Records, kind: str) -> tuple[list[float], list[float]]:
+def _points(records: PartRecords, kind: str) -> tuple[list[float], list[float]]:
     """The sensitivity and the sharpness of each refit that counts."""
     counting = [refit for _, record in records for refit in record.counting_refits(kind)]
     return [refit.total_sensitivity for refit in counting], [refit.sharpness for refit in counting]
 
 
-def _correlations(records: Figure4Records) -> dict[int, float]:
+def _correlations(records: PartRecords) -> dict[int, float]:
     """Rank correlation of sensitivity and sharpness by function, over refits of both kinds and all sizes."""
     found = {}
     for seed in sorted({cell.seed for cell in records.cells}):
@@ -275,7 +273,7 @@ def _correlations(records: Figure4Records) -> dict[int, float]:
     return found
 
 
-def _sharpness(records: Figure4Records, kind: str) -> dict[int, float]:
+def _sharpness(records: PartRecords, kind: str) -> dict[int, float]:
     """The mean sharpness of refits by function, over all sizes."""
     found: dict[int, list[float]] = {}
     for cell, record in records:
@@ -283,7 +281,7 @@ def _sharpness(records: Figure4Records, kind: str) -> dict[int, float]:
     return {seed: statistics.fmean(values) for seed, values in found.items() if values}
 
 
-def _counts(records: Figure4Records) -> tuple[int, int, int, int]:
+def _counts(records: PartRecords) -> tuple[int, int, int, int]:
     """Networks, those that do not fit, refits, and those that do not count."""
     fits = [each for _, record in records for each in record.fits]
     refits = sum(len(record.refits[kind]) for _, record in records for kind in KINDS)
@@ -291,7 +289,7 @@ def _counts(records: Figure4Records) -> tuple[int, int, int, int]:
     return len(fits), fits.count(False), refits, refits - counting
 
 
-def _expect_convergence(records: Figure4Records) -> list[Expectation]:
+def _expect_convergence(records: PartRecords) -> list[Expectation]:
     networks, unfitted, refits, unconverged = _counts(records)
     return [
         beyond(holds_for_all("every network has its own strings right", unfitted, networks)),
@@ -303,6 +301,6 @@ def _expect_convergence(records: Figure4Records) -> list[Expectation]:
     ]
 
 
-def _say_left_out(records: Figure4Records) -> str:
+def _say_left_out(records: PartRecords) -> str:
     networks, unfitted, refits, unconverged = _counts(records)
     return f"Left out: {unfitted} of {networks} networks that do not fit, {unconverged} of {refits} refits."

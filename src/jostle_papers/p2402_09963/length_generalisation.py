@@ -13,7 +13,7 @@ from jostle.studies.settings import Settings
 from jostle.studies.study import Cell, Context, Drawing, Study
 from jostle.studies.verdict import Expectation, beyond, holds_for_all, is_above, is_below, within
 from jostle_papers.p2402_09963.hardness import HardnessDesign, HardnessPlan
-from jostle_papers.p2402_09963.hardness.lengths import Network, Span, accuracy, train_encoder, train_writer
+from jostle_papers.p2402_09963.hardness.lengths import BitNetwork, Span, accuracy, train_encoder, train_writer
 from jostle_papers.p2402_09963.runs import TRAINED, FitRecord
 
 SCRATCHPAD, SENSITIVE = "scratchpad", "parity"
@@ -216,7 +216,7 @@ def _further(records: LengthRecords, longer: str) -> list[Expectation]:
     return found
 
 
-def _train(cell: LengthCell, settings: LengthSettings, context: Context) -> tuple[Network, int | None, int]:
+def _train(cell: LengthCell, settings: LengthSettings, context: Context) -> tuple[BitNetwork, int | None, int]:
     progress = part_of(context.report, 0.0, TRAINED)
     if cell.kind == SCRATCHPAD:
         plan = _plan(settings, settings.pad_batch_size, settings.pad_lr, settings.pad_steps, settings.pad_settle)

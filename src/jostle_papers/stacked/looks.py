@@ -1,7 +1,13 @@
-"""Looks: what was measured of networks along their training, kept in a file so that no look is taken twice."""
+"""Looks: what is measured of networks along their training, kept in a file so that no look is taken twice.
 
+The one who looks is an observer: ``GrokkingObserver``, ``ParityObserver`` or ``HardnessObserver``. Each has one
+method, ``look``, from networks to measures. Its inputs, noise and directions are chosen once, so that a
+change from one look to the next is a change of the networks.
+"""
+
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any
 
 from jostle.base.errors import UsageError
 from jostle.base.store import Record, Store
@@ -11,25 +17,11 @@ from jostle_papers.stacked.state import STATE
 LOOKS = "looks.jsonl"
 _SETTINGS = "settings"
 
-Networks = TypeVar("Networks", contravariant=True)
-Look = TypeVar("Look", covariant=True)
-
-
-class Observer(Protocol[Networks, Look]):
-    """Measures networks again and again in the same way.
-
-    Inputs, noise and directions are chosen once, when an observer is made, so that a change from one look to the next
-    is a change of the networks. Examples: ``GrokkingObserver``, ``ParityObserver`` and ``HardnessObserver``.
-    """
-
-    def look(self, networks: Networks, /) -> Look:
-        """What these networks are like now: one network, or the weights of several."""
-
 
 class Looks:
     """Records of looks by step, in a file of JSON lines or, without a folder, in memory.
 
-    A training that resumes from an older state passes the same steps again; ``add`` then keeps the record that is
+    A training that resumes from an older state passes the same steps again; ``take`` then keeps the record that is
     there.
 
     Arguments:
@@ -48,15 +40,14 @@ class Looks:
             self._store.append(_SETTINGS, settings)
         self._records = {int(key): self._store[key] for key in self._store if key != _SETTINGS}
 
-    def __contains__(self, step: int) -> bool:
-        return step in self._records
-
-    def add(self, step: int, record: Record) -> None:
-        """Keep the look after ``step``, unless there is one."""
+    def take(self, step: int, look: Callable[[], Record]) -> Record:
+        """The record of the look after ``step``: the one that is there, or a new one."""
         if step not in self._records:
+            record = look()
             if self._store is not None:
                 self._store.append(str(step), record)
             self._records[step] = record
+        return self._records[step]
 
     def last(self, step: int) -> tuple[int, Record]:
         """The step and the record of the last look up to ``step``."""

@@ -15,6 +15,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
+from jostle.base import checks
 from jostle.base.errors import FailureError, UsageError
 from jostle.base.files import check_writable, replacing
 from jostle.base.model import on_device
@@ -69,7 +70,7 @@ class StackedState:
 def check_folder(folder: str | Path) -> Path:
     """``folder`` as a path. Makes it if it is missing; raises, before any training, if it cannot hold a state."""
     if not isinstance(folder, str | os.PathLike):
-        raise UsageError(f"folder={folder!r} must be the path of a folder, or None")
+        raise checks.wrong("folder", folder, "the path of a folder, or None")
     path = Path(folder)
     if path.is_file():
         raise UsageError(f"folder={str(path)!r} is a file; expected a folder, or a name that is free")

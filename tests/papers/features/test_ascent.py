@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from jostle.base.errors import UsageError
-from jostle_papers.p2402_02969.features import RandomFeatures, Recomputed, ascend, isotropic_words, word_sensitivity
+from jostle_papers.p2402_02969.features import RandomFeatures, RecomputedWord, ascend, isotropic_words, word_sensitivity
 from jostle_papers.p2402_02969.features.feature_map import FeatureMap
 from jostle_papers.p2402_02969.features.word_sensitivity import sensitivity_at
 
@@ -69,11 +69,11 @@ def test_no_gradient_stays_and_nan_is_no_value():
 def test_radius_0_and_wrong_arguments():
     words = isotropic_words(1, num_tokens=3, dim=4)[0]
     assert word_sensitivity(Identity(), words, radius=0, starts=2, steps=3).value == 0
-    with pytest.raises(UsageError, match=r"radius=-1 must be a finite number of at least 0"):
+    with pytest.raises(UsageError, match=r"radius=-1 must be a finite number, at least 0"):
         word_sensitivity(Identity(), words, radius=-1)
     with pytest.raises(UsageError, match="positions is empty"):
         word_sensitivity(Identity(), words, positions=[])
     with pytest.raises(UsageError, match="features of the input are all 0"):
-        sensitivity_at(Recomputed(lambda batch: batch.flatten(1) * 0, words, 0))
+        sensitivity_at(RecomputedWord(lambda batch: batch.flatten(1) * 0, words, 0))
     with pytest.raises(UsageError, match=r"draws=.* must be a whole number, at least 1"):
         word_sensitivity(Identity(), words, draws=0)

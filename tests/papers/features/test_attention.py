@@ -4,7 +4,13 @@ import pytest
 import torch
 
 from jostle.base.errors import UsageError
-from jostle_papers.p2402_02969.features import RandomAttention, Recomputed, create, isotropic_words, shared_mean_words
+from jostle_papers.p2402_02969.features import (
+    RandomAttention,
+    RecomputedWord,
+    create,
+    isotropic_words,
+    shared_mean_words,
+)
 from tests.papers.features.oracles import attention, moved
 
 KINDS = ("softmax", "relu", "linear")
@@ -29,7 +35,7 @@ def test_one_word_is_the_full_map_to_1e_7(kind, rank, position):
     words = shared_mean_words(1, num_tokens=9, dim=8, seed=1)[0]
     phi = RandomAttention(dim=8, attention=kind, rank=rank, seed=2)
     changes = isotropic_words(1, num_tokens=6, dim=8, seed=5)[0] * torch.tensor([0.0, 1e-6, 0.1, 1, 1, 10])[:, None]
-    fast, plain = phi.one_word(words, position), Recomputed(phi, words, position)
+    fast, plain = phi.one_word(words, position), RecomputedWord(phi, words, position)
     assert relative_error(fast.clean, plain.clean) < 1e-12
     assert relative_error(fast.features(changes), plain.features(changes)) < 1e-12
     assert torch.allclose(plain.features(changes)[3], phi(moved(words, position, changes[3])[None])[0])
@@ -42,7 +48,7 @@ def test_the_square_of_the_change_and_its_gradient_are_those_of_the_features(kin
     words = isotropic_words(1, num_tokens=12, dim=6)[0]
     phi = RandomAttention(dim=6, attention=kind)
     found = []
-    for one_word in (phi.one_word(words, 3), Recomputed(phi, words, 3)):
+    for one_word in (phi.one_word(words, 3), RecomputedWord(phi, words, 3)):
         changes = isotropic_words(1, num_tokens=4, dim=6, seed=9)[0].requires_grad_()
         squares = one_word.squared_change(changes)
         found.append((squares.detach(), torch.autograd.grad(squares.sum(), changes)[0]))

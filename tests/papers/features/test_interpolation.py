@@ -142,5 +142,5 @@ def test_wrong_goals_and_penalties():
     learnt = model.learn(features, label, "fine-tuned")
     with pytest.raises(UsageError, match="unknown goal 'loss'"):
         modify_word(phi.one_word(words, 0), learnt, goal="loss")
-    with pytest.raises(UsageError, match="penalty=-1 must be a number of at least 0"):
+    with pytest.raises(UsageError, match="penalty=-1 must be a finite number, at least 0"):
         modify_word(phi.one_word(words, 0), learnt, penalty=-1)

@@ -15,7 +15,7 @@ def test_answers_are_those_of_one_matrix():
     assert torch.allclose(right @ matrix.T, first, atol=1e-10)
     assert torch.allclose(left @ matrix, second, atol=1e-10)
     assert torch.allclose(lazy.transposed_product(torch.eye(6)), matrix, atol=1e-10)
-    assert lazy.known == (5, 6) or lazy.known[0] == 5
+    assert lazy.directions_known == (5, 6) or lazy.directions_known[0] == 5
     assert torch.equal(lazy.product(torch.zeros(1, 5)), torch.zeros(1, 6))
 
 
@@ -65,7 +65,7 @@ def test_lazy_deep_features_have_the_law_of_dense_ones():
 def test_memory_grows_with_questions_and_not_with_the_matrix():
     lazy = LazyGaussian(200_000, 200_000, std=1.0)  # 320 GB as a matrix
     lazy.product(torch.ones(1, 200_000))
-    assert lazy.known == (1, 0)
+    assert lazy.directions_known == (1, 0)
 
 
 def test_layers_keep_the_size_of_the_input():

@@ -8,7 +8,7 @@ from jostle_papers.p2402_02969.features import (
     DeepRandomFeatures,
     DrawnFeatures,
     RandomFeatures,
-    Recomputed,
+    RecomputedWord,
     isotropic_words,
     shared_mean_words,
 )
@@ -29,7 +29,7 @@ def test_one_word_is_the_full_map(activation):
     words = isotropic_words(1, num_tokens=6, dim=5)[0]
     phi = RandomFeatures(num_tokens=6, dim=5, activation=activation)
     changes = isotropic_words(1, num_tokens=4, dim=5, seed=3)[0]
-    fast, plain = phi.one_word(words, 2), Recomputed(phi, words, 2)
+    fast, plain = phi.one_word(words, 2), RecomputedWord(phi, words, 2)
     assert torch.allclose(fast.features(changes), plain.features(changes), rtol=1e-12)
     assert bool((fast.relative_change(changes * 0.9) <= fast.upper_bound(5**0.5)).all())
 
@@ -117,7 +117,7 @@ def test_deep_one_word_is_the_full_map():
     deep = DeepRandomFeatures(num_tokens=4, dim=3, depth=3, width=20)
     changes = isotropic_words(1, num_tokens=5, dim=3, seed=2)[0]
     assert torch.allclose(
-        deep.one_word(words, 1).features(changes), Recomputed(deep, words, 1).features(changes), rtol=1e-12
+        deep.one_word(words, 1).features(changes), RecomputedWord(deep, words, 1).features(changes), rtol=1e-12
     )
     with pytest.raises(UsageError, match=r"built for words of shape \(4, 3\), got \(5, 3\)"):
         deep(torch.ones(1, 5, 3))

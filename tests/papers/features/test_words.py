@@ -51,7 +51,7 @@ def test_labels_are_balanced_even_with_a_shared_mean():
 def test_wrong_words():
     with pytest.raises(UsageError, match="vector of zeros"):
         on_sphere(torch.zeros(2, 3))
-    with pytest.raises(UsageError, match=r"cosine=1 must be a number from 0 to below 1"):
+    with pytest.raises(UsageError, match=r"cosine=1 must be a finite number from 0 to below 1"):
         shared_mean_words(1, num_tokens=2, dim=2, cosine=1)
     with pytest.raises(UsageError, match=r"num_tokens=.* must be a whole number"):
         isotropic_words(1, num_tokens=0, dim=2)
@@ -88,7 +88,7 @@ def test_texts_become_rows_of_the_matrix(folder):
 def test_short_texts_are_left_out_and_missing_ones_named(folder):
     with pytest.raises(UsageError, match=r"'films' has too few texts of 30 tokens: 6 of count=6 are missing"):
         embedded_words(texts(), 6, num_tokens=30, folder=folder)
-    with pytest.raises(UsageError, match=r"dim=5 is more than the 4 of the word embeddings"):
+    with pytest.raises(UsageError, match=r"dim=5 must be a whole number from 1 to 4, as the word embeddings in"):
         embedded_words(texts(), 2, num_tokens=2, dim=5, folder=folder)
 
 

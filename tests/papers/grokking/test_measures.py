@@ -24,7 +24,7 @@ from jostle_papers.p2403_06925.grokking import (
     onset,
     train,
 )
-from jostle_papers.p2403_06925.grokking.noise import Noise, flip_rates
+from jostle_papers.p2403_06925.grokking.noise import EmbeddingNoise, flip_rates
 from jostle_papers.p2403_06925.grokking.passes import Pairs, logits_of
 from jostle_papers.p2403_06925.grokking.replacement import replacement_sensitivity
 from tests.papers.grokking import toys
@@ -38,7 +38,7 @@ def flips(name, rows, std=STD, seeds=toys.SEEDS, draws=DRAWS):
     networks = toys.shaken(design)
     layout, weights, made = toys.stacked(networks, design)
     views = layout.views(weights)
-    noise = Noise.of(rows, seeds, views["positions"], std, draws)
+    noise = EmbeddingNoise.of(rows, seeds, views["positions"], std, draws)
     pairs = Pairs.of(toys.TASK, rows, design.heads)
     return networks, noise, flip_rates(made, views, design, pairs, noise)
 
@@ -91,17 +91,17 @@ def test_no_noise_flips_nothing(name):
 
 def test_noise_has_its_spread_and_is_a_function_of_the_pair():
     rows = torch.arange(25).expand(2, -1)
-    noise = Noise.of(rows, (1, 2), torch.zeros(8), 0.5, draws=40)
+    noise = EmbeddingNoise.of(rows, (1, 2), torch.zeros(8), 0.5, draws=40)
     values = noise.values
     assert values.shape == (2, 40, 25, 2, 8)
     assert abs(float(values.std()) - 0.5) <= 4 * 0.5 / math.sqrt(2 * values.numel())
     assert abs(float(values.mean())) <= 4 * 0.5 / math.sqrt(values.numel())
-    some = Noise.of(rows[:, [3, 9]], (1, 2), torch.zeros(8), 0.5, draws=1)
+    some = EmbeddingNoise.of(rows[:, [3, 9]], (1, 2), torch.zeros(8), 0.5, draws=1)
     assert torch.equal(some.values[:, 0], values[:, 0, [3, 9]])
     with pytest.raises(UsageError, match=r"std=-1 of noise must be a finite number"):
-        Noise.of(rows, (1, 2), torch.zeros(8), -1)
-    with pytest.raises(UsageError, match="noise for 2 networks needs as many seeds, got 1"):
-        Noise.of(rows, (1,), torch.zeros(8), 1.0)
+        EmbeddingNoise.of(rows, (1, 2), torch.zeros(8), -1)
+    with pytest.raises(UsageError, match="noise for 2 networks needs one seed for each, got 1"):
+        EmbeddingNoise.of(rows, (1,), torch.zeros(8), 1.0)
 
 
 @pytest.mark.parametrize(
@@ -172,7 +172,7 @@ def test_power_and_key_frequencies_of_known_waves():
     assert fourier.key_frequencies(means, share=0.999) == [(2, 5, 1)]
     whole = fourier.component(means, [(1, 2, 3, 4, 5)]) + means.mean(dim=1, keepdim=True)
     assert torch.allclose(whole, means)
-    with pytest.raises(UsageError, match=r"share=1.5 of the power must be"):
+    with pytest.raises(UsageError, match=r"share of the power=1.5 must be"):
         fourier.key_frequencies(means, share=1.5)
     with pytest.raises(UsageError, match="permutations:degree=3 has no Fourier components"):
         fourier.answer_means(torch.zeros(1, 36, 7), Permutations(3))

@@ -49,7 +49,7 @@ def test_where_nothing_changes_the_criterion_seldom_finds_a_change(degree):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: change_points([1, 2], [1, 2, 3]), "x and y must be as many finite numbers"),
+        (lambda: change_points([1, 2], [1, 2, 3]), "x and y must be the same number of finite numbers"),
         (lambda: change_points([1, 2, 2], [1, 2, 3]), "y must be finite and x increasing"),
         (lambda: change_points([1, 2, 3], [1, 2, np.nan]), "y must be finite and x increasing"),
         (lambda: change_points([1, 2, 3], [1, 2, 3], 1), "changes=1 of 3 points must be from 0 to 0"),

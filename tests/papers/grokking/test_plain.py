@@ -84,7 +84,7 @@ def test_logits_by_hand(name):
     [
         (lambda: GrokkingDesign(dim=10, heads=4), "dim=10 must be a multiple of heads=4"),
         (lambda: GrokkingDesign(initial="torhc"), "unknown initial 'torhc'; did you mean torch"),
-        (lambda: GrokkingDesign(weight_decay=2000), "weight_decay=2000 at lr=0.001 must shrink"),
+        (lambda: GrokkingDesign(weight_decay=2000), "weight_decay=2000 times lr=0.001 must be from 0"),
         (lambda: GrokkingDesign(betas=(0.9, 1.0)), "betas=.* must be two numbers from 0 to below 1"),
         (lambda: GrokkingDesign(hidden=0), "hidden=.* must be a whole number"),
         (lambda: as_design("nandda"), "unknown design 'nandda'; did you mean nanda"),

@@ -70,11 +70,11 @@ def test_a_split_leaves_the_global_generator_alone():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Addition(1), "modulus=1 must be a whole number of at least 2"),
+        (lambda: Addition(1), "modulus=1 must be a whole number, at least 2"),
         (lambda: Addition(True), "modulus=True must be"),
         (lambda: Division(9), "modulus=9 of division must be a prime"),
-        (lambda: Permutations(9), "degree=9 of permutations must be a whole number from 2 to 6"),
-        (lambda: split(Addition(3), 1.0, 0), "train_fraction=1.0 must be a number between 0 and 1"),
+        (lambda: Permutations(9), "degree of permutations=9 must be a whole number from 2 to 6"),
+        (lambda: split(Addition(3), 1.0, 0), "train_fraction=1.0 must be a finite number above 0 and below 1"),
         (lambda: split(Addition(3), 0.1, 0), "train_fraction=0.1 of 9 pairs leaves none"),
         (lambda: TASKS.get("adition"), "unknown task 'adition'; did you mean addition"),
     ],

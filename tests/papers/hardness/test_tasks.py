@@ -117,7 +117,10 @@ def test_a_completion_keeps_what_is_trained_on():
         (lambda: table_task([[0], [1, 2]]), r"labels must be a table of 2\^n numbers from 0 to 1"),
         (lambda: table_task([0, 1], train_size=1, seed="a"), "seed='a' must be a whole number"),
         (lambda: complete_table(table_task([0, 1], train_size=1), "a"), "seed='a' must be a whole number"),
-        (lambda: table_task([0, 1], train_size=3), "train_size=3 must be at most 2"),
+        (
+            lambda: table_task([0, 1], train_size=3),
+            "train_size=3 must be a whole number from 1 to 2, the number",
+        ),
         (lambda: complete_table(named_task("parity", 4), 0), "only a table has strings"),
     ],
 )

@@ -81,7 +81,7 @@ def test_the_way_of_output_sensitivity_begins_at_a_linear_function():
 
 def test_wrong_use_is_one_clear_line():
     some = course(PLATEAU, sensitivity=(0.1,) * 10)
-    with pytest.raises(UsageError, match="share=0 of the way must be above 0 and at most 1"):
+    with pytest.raises(UsageError, match="share of the way=0 must be a finite number above 0 and at most 1"):
         rise(some, "sensitivity", TASK, 0)
     with pytest.raises(UsageError, match="unknown measure that rises 'sensitivty'; did you mean sensitivity"):
         rise(some, "sensitivty", TASK)

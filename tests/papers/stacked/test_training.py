@@ -255,18 +255,16 @@ def test_a_folder_is_checked(tmp_path):
 @pytest.mark.parametrize("in_memory", [True, False])
 def test_looks_are_found_by_step_and_none_is_written_twice(in_memory, tmp_path):
     looks = Looks(None if in_memory else tmp_path, {"seed": 0})
-    looks.add(5, {"value": 0.5})
-    looks.add(0, {"value": 0.0})
-    looks.add(5, {"value": 0.7})
+    assert looks.take(5, lambda: {"value": 0.5}) == {"value": 0.5}
+    looks.take(0, lambda: {"value": 0.0})
+    assert looks.take(5, pytest.fail) == {"value": 0.5}
     assert looks.until() == {0: {"value": 0.0}, 5: {"value": 0.5}}
     assert looks.until(4) == {0: {"value": 0.0}}
     assert looks.last(9) == (5, {"value": 0.5})
-    assert 5 in looks
-    assert 4 not in looks
 
 
 def test_looks_survive_and_belong_to_one_training(tmp_path):
-    Looks(tmp_path, {"seed": 0}).add(3, {"value": 0.1})
+    Looks(tmp_path, {"seed": 0}).take(3, lambda: {"value": 0.1})
     assert Looks(tmp_path, {"seed": 0}).until() == {3: {"value": 0.1}}
     with pytest.raises(UsageError, match="is from another run: seed was 0, is 1"):
         Looks(tmp_path, {"seed": 1})

@@ -100,7 +100,7 @@ class TestLooks:
 
     def test_wrong_use_is_one_line(self):
         with pytest.raises(UsageError, match="soon=200 and late=1550 must be multiples of later=100"):
-            figure_3.Figure3Settings(late=1550)
+            figure_3.LearningSettings(late=1550)
         task = hardness.named_task("first", 3)
         with pytest.raises(UsageError, match="later=12 must be a multiple of every=5"):
             follow(task, SMALL, PLAN, seed=0, every=5, later=12)
@@ -148,7 +148,7 @@ def record(rng, *, rise=0.5, decline=-0.1, norm=-1.0, blowup=0.3, delay=0, conve
         looks.append(look(step, loss, level, 1 + blowup * after + 1e-3 * rng.normal(), 36 + norm * after))
     columns = {field.name: [getattr(each, field.name) for each in looks] for field in dataclasses.fields(HardnessLook)}
     columns["norm"] = [value + 0.01 * rng.normal() for value in columns["norm"]]
-    return figure_3.Figure3Record(constant=0.25, **{name: tuple(values) for name, values in columns.items()})
+    return figure_3.LearningRecord(constant=0.25, **{name: tuple(values) for name, values in columns.items()})
 
 
 def made(changes=lambda cell: {}):

@@ -11,7 +11,7 @@ from jostle import studies
 from jostle.studies import Context, Records, Verdict, decide
 from jostle.studies.study import Cell
 from jostle_papers.p2402_09963 import figure_2, random_init
-from jostle_papers.p2402_09963.figure_4 import Figure4Record
+from jostle_papers.p2402_09963.figure_4 import PartRecord
 from jostle_papers.p2402_09963.hardness import Observation
 from jostle_papers.p2402_09963.regression import least_squares, slope, times
 from jostle_papers.p2402_09963.runs import RunRecord
@@ -173,7 +173,7 @@ def figure_4(learned, sharper=0.0, unfitted=False):
         fits = [True, not unfitted]
         if unfitted:
             own[1] = refits["learned"][1]["sharpness"] = 99.0
-        found[cell.key] = Figure4Record(
+        found[cell.key] = PartRecord(
             true=3.9 + 0.05 * rng.normal(), learned=tuple(own), completed=tuple(coins), fits=tuple(fits), steps=900,
             refits={kind: tuple(Observation(**each) for each in some) for kind, some in refits.items()},
         )  # fmt: skip

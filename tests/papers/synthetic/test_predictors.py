@@ -106,5 +106,5 @@ def test_wrong_use_is_one_line():
         counting(task, "spars")
     with pytest.raises(UsageError, match="unknown group"):
         counting_sensitivity(task, "irrelevant")
-    with pytest.raises(UsageError, match="tie=2 must lie between 0"):
+    with pytest.raises(UsageError, match="tie=2 must be from 0"):
         counting_sensitivity(task, "sparse", tie=2)

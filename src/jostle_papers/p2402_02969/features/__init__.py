@@ -1,11 +1,11 @@
 """Random feature maps of n words, how far one word moves them, and what linear models on them can learn of one word.
 
-Source: paper 3, "Word Sensitivity of Attention Layers" (2402.02969). Left of here: models. Right of here: estimates.
+Source: paper 3, "Word Sensitivity of Attention Layers" (2402.02969).
 
-``random_features``, ``deep`` and ``attention`` are the maps, each with an exact update for one moved word; ``drawn``
-and ``lazy_gaussian`` draw the large ones without their matrices. ``word_sensitivity`` searches the worst change with
-``ascent``. ``interpolation`` and ``modification`` ask whether a model that learnt an input is right about the input
-with one word changed. ``words`` and ``embedded`` are the words.
+``random_features`` and ``attention`` are the maps, each with an exact update for one moved word; ``lazy_gaussian`` is a
+random matrix that is never in memory. ``word_sensitivity`` searches for the worst change. ``interpolation`` and
+``modification`` ask whether a model that learnt an input is right about the input with one word changed. ``words`` are
+the inputs, made up or of real texts.
 """
 
 from jostle_papers.p2402_02969.features.attention import RandomAttention
@@ -13,12 +13,12 @@ from jostle_papers.p2402_02969.features.feature_map import (
     FEATURE_MAPS,
     FeatureMap,
     OneWord,
-    Recomputed,
+    RecomputedWord,
     create,
     names,
     register,
 )
-from jostle_papers.p2402_02969.features.interpolation import TRAININGS, Interpolator, Learnt, Modified
+from jostle_papers.p2402_02969.features.interpolation import TRAININGS, Interpolator, LearntModel, ModifiedInputs
 from jostle_papers.p2402_02969.features.lazy_gaussian import LazyGaussian
 from jostle_papers.p2402_02969.features.modification import Modification, modify_word
 from jostle_papers.p2402_02969.features.random_features import (
@@ -28,7 +28,7 @@ from jostle_papers.p2402_02969.features.random_features import (
     wide_change,
 )
 from jostle_papers.p2402_02969.features.word_sensitivity import (
-    Ascent,
+    WordAscent,
     WordSensitivity,
     ascend,
     sensitivity_at,
@@ -47,19 +47,19 @@ from jostle_papers.p2402_02969.features.words import (
 __all__ = [
     "FEATURE_MAPS",
     "TRAININGS",
-    "Ascent",
     "DeepRandomFeatures",
     "DrawnFeatures",
     "FeatureMap",
     "Interpolator",
     "LazyGaussian",
-    "Learnt",
+    "LearntModel",
     "Modification",
-    "Modified",
+    "ModifiedInputs",
     "OneWord",
     "RandomAttention",
     "RandomFeatures",
-    "Recomputed",
+    "RecomputedWord",
+    "WordAscent",
     "WordSensitivity",
     "ascend",
     "create",

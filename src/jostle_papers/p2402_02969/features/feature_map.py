@@ -1,7 +1,7 @@
-"""What a feature map is, and what it offers for changes of one word.
+"""Feature maps, and their features as functions of one word.
 
-Here: the two interfaces, the registry, and the plain way in which any map answers for one word. Not here: the maps
-(``random_features``, ``deep``, ``attention``), and what is made of them (``word_sensitivity``, ``interpolation``).
+Here: the two interfaces, the registry, and the plain way to move one word, which works for any map. Not here: the maps
+(``random_features``, ``attention``) and what uses them (``word_sensitivity``, ``interpolation``).
 """
 
 import hashlib
@@ -13,12 +13,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from jostle.base import checks
 from jostle.base.errors import UsageError
 from jostle.base.registry import Registry
 
 
 class OneWord(ABC):
-    """The features of one input as a function of one of its words, all other words held.
+    """The features of one input as a function of one of its words; all other words stay.
 
     Arguments:
         word: the word as it is, (dim,).
@@ -46,7 +47,7 @@ class OneWord(ABC):
         return float(torch.linalg.vector_norm(self.clean))
 
     def directions(self) -> Tensor:
-        """Directions in which this map is known to move far, (count, dim), of any length; none unless it says so."""
+        """Directions in which this map is known to move far, (count, dim), of any length; none by default."""
         return self.word.new_zeros(0, len(self.word))
 
 
@@ -65,8 +66,8 @@ class FeatureMap(nn.Module, ABC):
         """Features, (batch, n, d) -> (batch, features)."""
 
     def one_word(self, words: Tensor, position: int) -> OneWord:
-        """The features of one input (n, d) as a function of its word at ``position``; here by computing all again."""
-        return Recomputed(self, words, position)
+        """The features of one input (n, d) as a function of its word at ``position``; by default all are recomputed."""
+        return RecomputedWord(self, words, position)
 
     def starting_directions(self, tokens: Tensor, position: int) -> Tensor:
         """Directions (count, dim) in which ``jostle.worst_case`` starts its search at ``position`` of one input."""
@@ -77,8 +78,8 @@ class FeatureMap(nn.Module, ABC):
         return (self.one_word(words, position) for position in positions)
 
 
-class Recomputed(OneWord):
-    """The plain way: put the moved word into the input and compute all features again. For any function of words."""
+class RecomputedWord(OneWord):
+    """The plain way, for any function of words: put the moved word into the input and compute all features again."""
 
     def __init__(self, function: Callable[[Tensor], Tensor], words: Tensor, position: int) -> None:
         check_words(words, position)
@@ -139,12 +140,12 @@ def check_words(words: Tensor, position: int | None = None) -> None:
     if not isinstance(words, Tensor) or words.ndim != 2 or not words.is_floating_point() or 0 in words.shape:
         shown = f"{tuple(words.shape)} of {words.dtype}" if isinstance(words, Tensor) else type(words).__name__
         raise UsageError(f"words must be one input of floats, (num_tokens, dim), got {shown}; take one of the batch")
-    if position is not None and not (isinstance(position, int) and 0 <= position < len(words)):
-        raise UsageError(f"position={position!r} must be a whole number from 0 to {len(words) - 1} for these words")
+    if position is not None:
+        checks.whole("position", position, least=0, most=len(words) - 1, hint=" for these words")
 
 
 def check_shape(words: Tensor, num_tokens: int, dim: int) -> None:
-    """Raise unless the last two axes are as the map was built for."""
+    """Raise unless the last two axes are those that the map was built for."""
     if words.shape[-2:] != (num_tokens, dim):
         raise UsageError(
             f"the feature map was built for words of shape ({num_tokens}, {dim}), got {tuple(words.shape[-2:])}; pass "
@@ -154,6 +155,4 @@ def check_shape(words: Tensor, num_tokens: int, dim: int) -> None:
 
 def budget(radius: float, dim: int) -> float:
     """The longest change of a word: radius * sqrt(d), as words have norm sqrt(d)."""
-    if not (isinstance(radius, int | float) and 0 <= radius < math.inf):
-        raise UsageError(f"radius={radius!r} must be a finite number of at least 0, in units of sqrt(dim)")
-    return float(radius) * math.sqrt(dim)
+    return checks.number("radius", radius, least=0, hint=", in units of sqrt(dim)") * math.sqrt(dim)

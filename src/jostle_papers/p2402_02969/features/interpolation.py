@@ -1,7 +1,7 @@
-"""Linear models on features: the interpolator of least norm, and what it becomes when one more input is learnt.
+"""Linear models on features: the interpolator of least norm, and the same after it has learnt one more input.
 
-Nothing here is larger than the features themselves: projections go through the kernel Phi Phi^T (N, N), never through a
-matrix of the size of the features squared.
+Nothing here is larger than the features themselves: projections use the kernel Phi Phi^T (N, N), never a matrix of the
+size of the features squared.
 """
 
 from dataclasses import dataclass
@@ -45,13 +45,13 @@ class Interpolator:
         return features @ self.weights
 
     def residual(self, features: Tensor) -> Tensor:
-        """P phi = phi - Phi^T K^+ Phi phi for one phi (p,), K = Phi Phi^T: what no training input explains."""
+        """P phi = phi - Phi^T K^+ Phi phi for one phi (p,), K = Phi Phi^T: the part that no training input explains."""
         residual: Tensor = features
-        for _ in range(2):  # the second pass takes out what rounding left of the first
+        for _ in range(2):  # the second pass removes the rounding errors of the first
             residual = residual - self.features.T @ self._solve(self.features @ residual)
         return residual
 
-    def learn(self, features: Tensor, label: float, training: str) -> "Learnt":
+    def learn(self, features: Tensor, label: float, training: str) -> "LearntModel":
         """The model after one more input (features (p,), label) is learnt.
 
         ``fine-tuned``: gradient descent from theta* on the new input alone. ``re-trained``: the interpolator of least
@@ -73,7 +73,7 @@ class Interpolator:
         step = new / left**2
         before = float(features @ self.weights)
         after = self.weights + step * (label - before)
-        return Learnt(training, features, float(label), before, step, self.weights, after, size / left)
+        return LearntModel(training, features, float(label), before, step, self.weights, after, size / left)
 
     def _solve(self, right: Tensor) -> Tensor:
         """K^+ right."""
@@ -82,8 +82,8 @@ class Interpolator:
 
 
 @dataclass(frozen=True, eq=False)
-class Learnt:
-    """A model that has learnt one more input, and what it makes of that input with a word changed.
+class LearntModel:
+    """A model that has learnt one more input, and its answers to that input with a word changed.
 
     Arguments:
         training: ``fine-tuned`` or ``re-trained``.
@@ -104,15 +104,15 @@ class Learnt:
     weights: Tensor
     stretch: float
 
-    def judge(self, modified: Tensor) -> "Modified":
-        """What becomes of changed inputs (count, p) whose label is -y."""
+    def judge(self, modified: Tensor) -> "ModifiedInputs":
+        """Predictions and errors on changed inputs with features (count, p), whose label is -y."""
         old = modified @ self.old_weights
         alignment = modified @ self.step
         prediction = old + alignment * (self.label - self.before)
         gamma = (old - self.before).abs()
         reach = (alignment - 1).abs() * abs(self.label - self.before)
         change = torch.linalg.vector_norm(modified - self.features, dim=1) / torch.linalg.vector_norm(self.features)
-        return Modified(
+        return ModifiedInputs(
             prediction=prediction,
             error=(prediction + self.label).square(),
             gamma=gamma,
@@ -129,13 +129,13 @@ class Learnt:
 
 
 @dataclass(frozen=True, eq=False)
-class Modified:
+class ModifiedInputs:
     """Changed inputs X_D, whose label is -y, under a model that has learnt (X, y). Each a tensor (count,).
 
     Arguments:
         prediction: f(X_D, theta) = a_D + F (y - a), with a_D = f(X_D, theta*).
         error: (f(X_D, theta) + y)^2; above 1 where the sign is still y.
-        gamma: |a_D - a|: how far the old model told the two apart already.
+        gamma: |a_D - a|: how far the old model already told the two apart.
         alignment: F = <phi(X_D), u>.
         bound: (2 - gamma - |F - 1| |y - a|)_+^2, which no error is below.
         alignment_bound: S ||phi|| ||u||, which no |F - 1| is above, S being ``change``.
@@ -151,5 +151,5 @@ class Modified:
     change: Tensor
 
     def at(self, index: int) -> dict[str, float]:
-        """The numbers of one of them."""
+        """The numbers of one input."""
         return {name: float(values[index]) for name, values in vars(self).items()}

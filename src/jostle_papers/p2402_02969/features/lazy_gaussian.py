@@ -1,4 +1,4 @@
-"""A Gaussian matrix that is never there: only its products with the vectors it is asked about are drawn."""
+"""A Gaussian matrix that is never in memory: only its products with given vectors are drawn."""
 
 from typing import Any
 
@@ -19,8 +19,8 @@ class LazyGaussian:
 
         V q = B (V^T B)^T q + (I - B B^T) g,     g of independent N(0, std^2),
 
-    because the part of V from the complement of A to the complement of B is independent of all that is known, even if
-    questions depend on earlier answers. For V^T likewise. So gradients may be followed through V. T products of
+    because the part of V from the complement of A to the complement of B is independent of all known products, even if
+    a vector depends on earlier products. The same holds for V^T, so gradients can be computed through V. T products of
     vectors of size D cost O(D T) each and keep 2 D T numbers, where V has D^2. The conditioning is Bolthausen's (2014,
     "An iterative construction of solutions of the TAP equations").
 
@@ -33,8 +33,8 @@ class LazyGaussian:
     Arguments:
         rows, columns: of V.
         std: of its entries.
-        seed, name: of what is drawn.
-        dtype: of all that is kept.
+        seed, name: of the random numbers.
+        dtype: of the numbers that are kept.
     """
 
     def __init__(
@@ -68,8 +68,8 @@ class LazyGaussian:
         return self._ask(vectors, self._left, self._right)
 
     @property
-    def known(self) -> tuple[int, int]:
-        """How many directions have been asked about, of V and of V^T."""
+    def directions_known(self) -> tuple[int, int]:
+        """The number of directions in which V is known, and of those in which V^T is."""
         return self._right.count, self._left.count
 
     def _ask(self, vectors: Tensor, asked: "_Known", other: "_Known") -> Tensor:

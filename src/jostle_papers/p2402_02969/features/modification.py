@@ -1,6 +1,6 @@
-"""The search for one changed word that a model, having learnt the input, gets right: context modification.
+"""Context modification: the search for a changed word for which a model that has learnt the input is right.
 
-Paper 3 (2402.02969): a model learns (X, y), and X with one word changed has the label -y. Can it be told apart?
+Paper 3 (2402.02969): a model learns (X, y), and X with one word changed has the label -y. Can it tell them apart?
 """
 
 from dataclasses import dataclass
@@ -9,9 +9,8 @@ import torch
 from torch import Tensor
 
 from jostle.base import checks
-from jostle.base.errors import UsageError
 from jostle_papers.p2402_02969.features.feature_map import OneWord, budget
-from jostle_papers.p2402_02969.features.interpolation import Learnt, Modified
+from jostle_papers.p2402_02969.features.interpolation import LearntModel, ModifiedInputs
 from jostle_papers.p2402_02969.features.word_sensitivity import ascend, on_ball, random_changes
 
 GOALS = ("error", "alignment")
@@ -19,11 +18,11 @@ GOALS = ("error", "alignment")
 
 @dataclass(frozen=True, eq=False)
 class Modification:
-    """The change of one word that serves the goal best, and what the model makes of it.
+    """The best change of one word, and the model's answer to it.
 
     Arguments:
         change: Delta, (d,).
-        prediction, error, gamma, alignment, bound, alignment_bound, feature_change: as in ``Modified``.
+        prediction, error, gamma, alignment, bound, alignment_bound, feature_change: as in ``ModifiedInputs``.
     """
 
     change: Tensor
@@ -37,13 +36,13 @@ class Modification:
 
     @property
     def free_bound(self) -> float:
-        """(2 - gamma)^2, below which the error cannot be where the alignment is 1; 0 once gamma is 2."""
+        """(2 - gamma)^2, the least error where the alignment is 1; 0 where gamma is at least 2."""
         return max(0.0, 2 - self.gamma) ** 2
 
 
 def modify_word(
     one_word: OneWord,
-    learnt: Learnt,
+    learnt: LearntModel,
     *,
     goal: str = "error",
     penalty: float = 10.0,
@@ -54,8 +53,8 @@ def modify_word(
 ) -> Modification:
     """The change of a word, no longer than radius sqrt(d), with the least goal + penalty * gamma^2.
 
-    With ``penalty=0`` the error can fall because the old model already told the two inputs apart; then nothing is said
-    about what was learnt. So gamma is held small here, and must always be read beside the error.
+    With ``penalty=0`` the error can fall because the old model already told the two inputs apart; then the error says
+    nothing about what was learnt. So gamma is held small here, and must always be read beside the error.
 
     Differs: the released code has no penalty, one start and the last iterate.
 
@@ -71,10 +70,9 @@ def modify_word(
     """
     checks.choice("goal", goal, GOALS)
     checks.sizes(starts=starts, steps=steps)
-    if not penalty >= 0:
-        raise UsageError(f"penalty={penalty!r} must be a number of at least 0")
+    checks.number("penalty", penalty, least=0)
     length = budget(radius, len(one_word.word))
-    # All that is asked of the features are two products, with theta* and with u.
+    # Only two products of the features are needed, with theta* and with u.
     readers = torch.stack([learnt.old_weights, learnt.step], dim=1)  # (p, 2)
     target = learnt.separating_alignment
 
@@ -87,7 +85,7 @@ def modify_word(
     ascent = ascend(objective, _starts(one_word, length, starts, seed), length, steps=steps)
     change = ascent.changes[ascent.best]
     with torch.no_grad():
-        found: Modified = learnt.judge(one_word.features(change[None]))
+        found: ModifiedInputs = learnt.judge(one_word.features(change[None]))
     numbers = found.at(0)
     return Modification(change=change, feature_change=numbers.pop("change"), **numbers)
 

@@ -1,8 +1,7 @@
-"""Random features of all words at once: one random layer on the flattened input. Paper 3 (2402.02969), Eq. 3.1.
+"""Random features: random layers on the flattened input. Paper 3 (2402.02969), Eq. 3.1.
 
-Random features of given inputs, drawn with the right joint law and without the matrix V (k x n d).
-
-Deep random features: several random layers on the flattened input. Paper 3 (2402.02969).
+``RandomFeatures`` has one layer, ``DeepRandomFeatures`` several. ``DrawnFeatures`` are random features of given inputs,
+drawn with the right joint law and without the matrix V (k x n d).
 """
 
 import math
@@ -24,12 +23,13 @@ from jostle_papers.p2402_02969.features.feature_map import (
 )
 from jostle_papers.p2402_02969.features.lazy_gaussian import LazyGaussian
 
-ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {  # all of them with slopes of at most 1
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {  # all have slopes of at most 1
     "relu": torch.relu,
     "tanh": torch.tanh,
     "identity": torch.Tensor.clone,
 }
-_HELD = 2**28  # bytes
+_HELD = 2**28  # bytes of V that are kept
+_ROWS = 2**12  # of V_i at once
 
 
 @register("rf")
@@ -37,8 +37,8 @@ class RandomFeatures(FeatureMap):
     """phi(X) = sigma(V flat(X)) with V_ij independent N(0, 1/(n d)), so that V flat(X) has variance 1: k features.
 
     V = [V_1 .. V_n] is made of one block (k, d) for each word. A block is drawn from its own generator whenever it is
-    asked for, so V is never there as a whole unless it is small. ``DrawnFeatures`` is much faster where a few inputs
-    and one position are all that is asked about.
+    needed, so V is never in memory as a whole unless it is small. ``DrawnFeatures`` is much faster for a few inputs
+    and one position.
 
     Arguments:
         num_tokens, dim: n and d.
@@ -94,31 +94,6 @@ class RandomFeatures(FeatureMap):
         return MovedBlock(words[position], sums, self.block(position).to(words), self.activation)
 
 
-def wide_change(num_tokens: int, radius: float = 1.0) -> tuple[float, float]:
-    """What a random change of one word does to many ReLU features: relative change and angle in radians.
-
-    For Delta of norm radius sqrt(d), orthogonal to the word as random ones nearly are, V flat(X) and V flat(X^i(Delta))
-    are Gaussian with variances 1 and s^2 = 1 + radius^2 / n and covariance 1. With t = arccos(1 / s) and Cho and Saul's
-    (2009) k(t) = (sin t + (pi - t) cos t) / pi
-
-        relative change = sqrt(1 + s^2 - 2 s k(t)),     angle = arccos k(t),
-
-    both about radius / sqrt(n). A Gaussian read-out changes its sign with probability angle / pi.
-
-    >>> [round(number, 4) for number in wide_change(100)]
-    [0.0989, 0.0986]
-
-    Arguments:
-        num_tokens: n.
-        radius: in units of sqrt(d).
-    """
-    checks.sizes(num_tokens=num_tokens)
-    square = 1 + radius**2 / num_tokens
-    turn = math.atan(radius / math.sqrt(num_tokens))
-    kernel = (math.sin(turn) + (math.pi - turn) * math.cos(turn)) / math.pi
-    return math.sqrt(max(0.0, 1 + square - 2 * math.sqrt(square) * kernel)), math.acos(kernel)
-
-
 class MovedBlock(OneWord):
     """sigma(V flat(X) + V_i Delta): O(k d) for each change.
 
@@ -137,15 +112,14 @@ class MovedBlock(OneWord):
         return self._sigma(self._sums + changes @ self._block.T)
 
     def upper_bound(self, length: float) -> float:
-        """No change of this length gives a relative change above ||V_i||_op * length / ||phi(X)||, as sigma has slopes
-        of at most 1."""
+        """||V_i||_op * length / ||phi(X)||: no change of this length gives a larger relative change.
+
+        The reason is that sigma has slopes of at most 1.
+        """
         squares = self._block.new_zeros(len(self.word), len(self.word), dtype=torch.float64)
         for rows in torch.split(self._block, 2**14):
             squares += rows.double().T @ rows.double()
         return math.sqrt(float(torch.linalg.eigvalsh(squares)[-1])) * length / self.norm
-
-
-_ROWS = 2**12  # of V_i at once
 
 
 class DrawnFeatures:
@@ -168,11 +142,11 @@ class DrawnFeatures:
     (torch.Size([3, 40]), True)
 
     Arguments:
-        words: (N, n, d); its dtype is that of all that is drawn.
+        words: (N, n, d); all random numbers have its dtype.
         position: of the word that may move.
         width: k; n d by default.
         activation: sigma: ``relu``, ``tanh`` or ``identity``.
-        seed: of all that is drawn.
+        seed: of all random numbers.
     """
 
     def __init__(
@@ -188,7 +162,7 @@ class DrawnFeatures:
         self._words, self._activation, self._seed = words[:, position], activation, seed
         flat = words.flatten(1).double()
         values, vectors = torch.linalg.eigh(flat @ flat.T / self._size)
-        kept = values > len(values) * torch.finfo(torch.float64).eps * values[-1]  # repeated inputs have no more
+        kept = values > len(values) * torch.finfo(torch.float64).eps * values[-1]  # repeated inputs add no rank
         self._values, self._vectors = values[kept], vectors[:, kept]
         drawn = gaussian(len(self._values), self.width, std=1.0, seed=seed, name="drawn/sums")  # (rank, k)
         self._drawn = drawn.to(words.dtype)
@@ -197,7 +171,7 @@ class DrawnFeatures:
 
     @property
     def features(self) -> Tensor:
-        """Of the inputs as they are, (N, k)."""
+        """Features of the inputs as they are, (N, k)."""
         return ACTIVATIONS[self._activation](self.sums)
 
     @property
@@ -234,17 +208,16 @@ class DeepRandomFeatures(FeatureMap):
 
     The features are phi_L. At depth 1 it is ``RandomFeatures`` times sqrt(2), whose relative changes are the same.
 
-    Differs: width and variance are the released code's (width n d, He's variance); what the paper states was not at
-    hand.
+    Differs: width and variance are the released code's (width n d, He's variance); the paper's text was not at hand.
 
     Arguments:
         num_tokens, dim: n and d.
         depth: L.
         width: k of all layers; n d by default.
         seed: of the matrices.
-        lazy: draw only the products that are asked for, with the same law (``LazyGaussian``). Then memory grows by 2
-            vectors for each layer, input and gradient, instead of L k^2 numbers, and what a seed gives depends on the
-            order of the questions.
+        lazy: draw only the products that are needed, with the same law (``LazyGaussian``). Then memory grows by 2
+            vectors for each layer, input and gradient, instead of L k^2 numbers, and the random numbers of a seed
+            depend on the order of the calls.
     """
 
     def __init__(
@@ -277,7 +250,7 @@ class DeepRandomFeatures(FeatureMap):
         return self._from(words.flatten(1), 0)
 
     def one_word(self, words: Tensor, position: int) -> OneWord:
-        """The first layer in O(k d) for each changed word if its matrix is there; the others as they are."""
+        """The first layer in O(k d) for each changed word if its matrix is in memory; the other layers in full."""
         check_words(words, position)
         first = self._layers[0]
         if isinstance(first, LazyGaussian):
@@ -306,3 +279,28 @@ class _Deep(OneWord):
 
     def features(self, changes: Tensor) -> Tensor:
         return self._network._from(self._first.features(changes), 1)
+
+
+def wide_change(num_tokens: int, radius: float = 1.0) -> tuple[float, float]:
+    """The limit of many ReLU features under a random change of one word: relative change and angle in radians.
+
+    For Delta of norm radius sqrt(d), orthogonal to the word as random ones nearly are, V flat(X) and V flat(X^i(Delta))
+    are Gaussian with variances 1 and s^2 = 1 + radius^2 / n and covariance 1. With t = arccos(1 / s) and Cho and Saul's
+    (2009) k(t) = (sin t + (pi - t) cos t) / pi
+
+        relative change = sqrt(1 + s^2 - 2 s k(t)),     angle = arccos k(t),
+
+    both about radius / sqrt(n). A Gaussian read-out changes its sign with probability angle / pi.
+
+    >>> [round(number, 4) for number in wide_change(100)]
+    [0.0989, 0.0986]
+
+    Arguments:
+        num_tokens: n.
+        radius: in units of sqrt(d).
+    """
+    checks.sizes(num_tokens=num_tokens)
+    square = 1 + radius**2 / num_tokens
+    turn = math.atan(radius / math.sqrt(num_tokens))
+    kernel = (math.sin(turn) + (math.pi - turn) * math.cos(turn)) / math.pi
+    return math.sqrt(max(0.0, 1 + square - 2 * math.sqrt(square) * kernel)), math.acos(kernel)

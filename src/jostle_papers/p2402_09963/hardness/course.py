@@ -103,8 +103,8 @@ def follow(
     def watch(step: int, networks: tuple[nn.Module, ...]) -> None:
         start = converged_at(seen())
         is_due = start is None or (step - start) % later == 0
-        if is_due and step not in looks:
-            looks.add(step, asdict(observer.look(networks[0], step)))
+        if is_due:
+            looks.take(step, lambda: asdict(observer.look(networks[0], step)))
 
     train(task, design, plan, seeds=[seed], folder=folder, watch=watch, watch_every=every, progress=progress)
     return seen()

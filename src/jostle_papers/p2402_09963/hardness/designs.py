@@ -101,7 +101,7 @@ class HardnessPlan:
         checks.number("weight_decay", self.weight_decay, least=0)
         checks.number("fit_loss", self.fit_loss, least=0)
         if not _are_growing(self.curriculum):
-            raise UsageError(f"curriculum={self.curriculum!r} must be growing lengths of at least 1, e.g. (4, 6, 8)")
+            raise checks.wrong("curriculum", self.curriculum, "growing lengths of at least 1, e.g. (4, 6, 8)")
 
     def lengths(self, n: int) -> list[int]:
         """The lengths that are trained on, one after the other.

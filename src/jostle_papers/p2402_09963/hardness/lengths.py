@@ -31,7 +31,7 @@ from jostle_papers.p2402_09963.hardness.scratchpad import create_scratchpad, tau
 from jostle_papers.p2402_09963.hardness.tasks import named_task
 from jostle_papers.p2402_09963.hardness.training import Weights, train_single
 
-Network = BitEncoder | BitScratchpad
+BitNetwork = BitEncoder | BitScratchpad
 
 _AT_ONCE = 256  # strings of a pass
 
@@ -140,7 +140,9 @@ def train_writer(
 
 
 @torch.no_grad()
-def accuracy(network: Network, target: str, length: int, *, tests: int = 1024, places: int = 4, seed: int = 0) -> float:
+def accuracy(
+    network: BitNetwork, target: str, length: int, *, tests: int = 1024, places: int = 4, seed: int = 0
+) -> float:
     """The share of right answers on strings of ``length``, at ``places`` offsets spread over the table.
 
     A network with a scratchpad writes all symbols on its own; its answer is the last one.
@@ -163,7 +165,7 @@ def accuracy(network: Network, target: str, length: int, *, tests: int = 1024, p
 
 
 @torch.no_grad()
-def shift_positions(network: Network, offset: int) -> Network:
+def shift_positions(network: BitNetwork, offset: int) -> BitNetwork:
     """A copy of a network for strings that begin ``offset`` places into its table of positions."""
     twin = copy.deepcopy(network).eval()
     twin.positions.copy_(network.positions.roll(-offset, dims=0))
@@ -183,7 +185,7 @@ def _at_offsets(weights: Weights, offsets: list[int], length: int) -> dict[str, 
     return same | {"positions": places}
 
 
-def _answers(network: Network, bits: Tensor) -> Tensor:
+def _answers(network: BitNetwork, bits: Tensor) -> Tensor:
     """Whether the answer to each string is 1, (batch,)."""
     if isinstance(network, BitScratchpad):
         return write_symbols(network, bits)[:, -1] > 0

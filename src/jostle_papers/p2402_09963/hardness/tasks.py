@@ -110,7 +110,7 @@ def named_task(name: str, n: int) -> HardnessTask:
     """
     checks.sizes(n=n)
     if not isinstance(name, str):
-        raise UsageError(f"name={name!r} must be the name of a function, e.g. 'parity'")
+        raise checks.wrong("name", name, "the name of a function, e.g. 'parity'")
     functions.create(name, n)
     return HardnessTask(name, n)
 
@@ -138,9 +138,7 @@ def table_task(labels: ArrayLike, *, train_size: int | None = None, seed: int = 
         raise UsageError("labels must lie between 0 and 1; for a table of -1 and 1 give (table + 1) / 2")
     if train_size is None:
         return HardnessTask(name, cube.dimension(table), table, np.arange(size))
-    checks.sizes(train_size=train_size)
-    if train_size > size:
-        raise UsageError(f"train_size={train_size} must be at most {size}, the number of all strings")
+    checks.whole("train_size", train_size, least=1, most=size, hint=", the number of all strings")
     generator = torch.Generator().manual_seed(derive_seed("strings", seed, train_size))
     rows = torch.randperm(size, generator=generator)[:train_size].sort().values.numpy()
     return HardnessTask(name, cube.dimension(table), table, rows)

@@ -1,10 +1,9 @@
 """Grokking: networks that memorise a table first and find its rule much later, several of them at once.
 
-Left of here: results. Right of here: figures and studies. ``tasks`` has the tables and ``designs`` the networks;
-``train`` trains one from each seed, together, and keeps their weights, ``load_run`` finds them while it goes on;
-``follow`` measures them along the way; ``phases`` finds where the measures change. ``plain`` is one network as an
-ordinary module; ``layout``, ``tables``, ``passes`` and ``gradients`` are the fast way to train many; ``storage`` is
-what is on disk. ``noise``, ``replacement`` and ``fourier`` are the measures.
+``tasks`` has the tables and ``designs`` the networks. ``train`` trains a network from each seed, all together, and
+keeps their weights; ``load_run`` finds them, also during training. ``follow`` measures the networks along the way, and
+``phases`` finds where the measures change. ``plain`` is one network as an ordinary module; ``tables``, ``passes`` and
+``gradients`` are the fast way to train many. ``noise``, ``replacement`` and ``fourier`` are the measures.
 
 Sources: Power et al. (2201.02177), Nanda et al. (2301.05217), and paper 1 (2403.06925), Section 7.3.
 """

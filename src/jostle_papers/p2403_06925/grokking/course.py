@@ -22,7 +22,7 @@ from torch import Tensor
 
 from jostle.base.progress import Progress, State, reporter
 from jostle_papers.p2403_06925.grokking import fourier
-from jostle_papers.p2403_06925.grokking.noise import Noise, flip_rates
+from jostle_papers.p2403_06925.grokking.noise import EmbeddingNoise, flip_rates
 from jostle_papers.p2403_06925.grokking.passes import Pairs, cross_entropy_, logits_of
 from jostle_papers.p2403_06925.grokking.plain import layout_of
 from jostle_papers.p2403_06925.grokking.replacement import replacement_sensitivity
@@ -38,7 +38,7 @@ def follow(run: GrokkingRun, *, std: float = 0.1, draws: int = 1, progress: Prog
     """Measure all networks of ``run`` at every epoch of which it has the weights.
 
     Arguments:
-        run: from ``train``.
+        run: from ``train`` or ``load_run``.
         std: of the noise in each number of an embedding.
         draws: of noise for each pair.
         progress: true for a bar on a terminal and plain lines elsewhere, or a function of ``progress.State``.
@@ -62,7 +62,7 @@ def follow(run: GrokkingRun, *, std: float = 0.1, draws: int = 1, progress: Prog
 
 
 class GrokkingObserver:
-    """What does not change from epoch to epoch: pairs, splits, noise and the frequencies of the end.
+    """Measures networks with the same pairs, splits, noise and final frequencies at every epoch.
 
     Arguments:
         run: whose networks are measured.
@@ -78,7 +78,7 @@ class GrokkingObserver:
         self._all = Pairs.of(task, everything, design.heads)
         self._some = Pairs.of(task, self._trained, design.heads)
         last = run.weights(run.epochs[-1])
-        self._noise = Noise.of(self._trained, run.seeds, self._layout.views(last)["positions"], std, draws)
+        self._noise = EmbeddingNoise.of(self._trained, run.seeds, self._layout.views(last)["positions"], std, draws)
         self.frequencies: list[tuple[int, ...]] = []
         if task.cycle is not None:
             logits = logits_of(self._tables(last), self._all)
@@ -110,7 +110,7 @@ class GrokkingObserver:
 
 
 def _subsets(task: GrokkingTask, trained: Tensor) -> dict[str, Tensor]:
-    """Which pairs count for each accuracy, (networks, all) true or false."""
+    """The pairs that count for each accuracy, (networks, all) true or false."""
     networks, count = len(trained), len(task.pairs())
     train = torch.zeros(networks, count, dtype=torch.bool).scatter_(1, trained, True)
     subsets = {"train": train, "test": ~train}

@@ -1,4 +1,4 @@
-"""The two networks of the field, one without attention, and how they are trained: sizes, wiring, weights, AdamW."""
+"""Networks of two papers, one without attention, and their training: sizes, wiring, first weights and AdamW."""
 
 from dataclasses import dataclass
 
@@ -15,22 +15,21 @@ class GrokkingDesign:
 
         x = embedding + position;  m = attention(x) at "=";  y = outer relu(inner m);  logits = unembedding y
 
-    With ``residual`` the stream is added: m + x and y + m instead of m and y. The logits are over all tokens, "="
-    included, in both papers' code.
+    With ``residual`` the stream is added: m + x and y + m instead of m and y. As in the code of both papers, the logits
+    are over all tokens, "=" included.
 
     Arguments:
         dim: of embeddings, keys and values of all heads together.
         heads: of attention; dim / heads numbers each.
         hidden: neurons between ``inner`` and ``outer``, whose biases both papers have.
         residual: whether the stream goes past attention and neurons.
-        biases: whether attention and unembedding have them too.
-        attends: without it queries and keys start at 0, where their gradients are exactly 0 too, so that they stay
-            there: a, b and "=" always get a third of the attention each, and what is left is an MLP that reads the
-            mean of their embeddings.
+        biases: whether attention and unembedding have biases too.
+        attends: if false, queries and keys start at 0. Their gradients are exactly 0 there, so they stay at 0: a, b and
+            "=" always get a third of the attention each, and the network is an MLP of the mean of their embeddings.
         initial: first weights. ``scaled``: N(0, 1 / dim), for the unembedding N(0, 1 / tokens), biases 0. ``torch``:
-            what torch's layers start with, in the order embedding, attention, inner, outer, unembedding; positions 0.
+            those of torch's layers, in the order embedding, attention, inner, outer, unembedding; positions 0.
         lr, weight_decay, betas, eps: of AdamW, on all weights.
-        train_fraction: share of the pairs that is trained on.
+        train_fraction: share of the pairs to train on.
     """
 
     dim: int = 128
@@ -54,29 +53,29 @@ class GrokkingDesign:
         if self.dim % self.heads:
             raise UsageError(f"dim={self.dim} must be a multiple of heads={self.heads}")
         if not 0 <= self.weight_decay * self.lr < 1:
-            raise UsageError(f"weight_decay={self.weight_decay} at lr={self.lr} must shrink weights by less than all")
-        if not all(0 <= beta < 1 for beta in self.betas):
-            raise UsageError(f"betas={self.betas} must be two numbers from 0 to below 1")
+            raise UsageError(f"weight_decay={self.weight_decay} times lr={self.lr} must be from 0 to below 1")
+        if len(self.betas) != 2 or not all(0 <= beta < 1 for beta in self.betas):
+            raise checks.wrong("betas", self.betas, "two numbers from 0 to below 1")
 
 
 DESIGNS: Registry[GrokkingDesign] = Registry("design")
 
 # Nanda et al. (2301.05217), Section 3 and its code.
 NANDA = DESIGNS.register("nanda")(GrokkingDesign())
-# The code released with paper 1 (2403.06925), which its figures come from. The paper names Nanda et al. as its model;
-# the code has no residual stream, torch's first weights and torch's betas.
+# The code released with paper 1 (2403.06925), which made its figures. The paper says that it follows Nanda et al.; the
+# code has no residual stream, torch's first weights and torch's betas.
 RELEASED = DESIGNS.register("released")(
     GrokkingDesign(residual=False, biases=True, initial="torch", betas=(0.9, 0.999))
 )
 
-# Beyond both: is it attention that groks?
+# Ours: does a network without attention grok?
 MLP = DESIGNS.register("mlp")(GrokkingDesign(attends=False))
 
 
 def as_design(design: GrokkingDesign | str) -> GrokkingDesign:
-    """The design called so, or the one given."""
+    """``design`` if it is one, or the design of that name."""
     if isinstance(design, GrokkingDesign):
         return design
     if not isinstance(design, str):
-        raise UsageError(f"design={design!r} must be a GrokkingDesign or one of {', '.join(DESIGNS.names())}")
+        raise checks.wrong("design", design, f"a GrokkingDesign or one of {', '.join(DESIGNS.names())}")
     return DESIGNS.get(design)

@@ -1,7 +1,7 @@
 """The mean loss on a full batch and its gradient, for all networks at once.
 
-From the inputs of the neurons to the loss the gradient is written out by hand, part by part: that is where most of the
-arithmetic is, three matrix products, and autograd would keep and fill several tensors of the size of the neurons.
+From the inputs of the neurons to the loss the gradient is written out by hand, part by part. Most of the arithmetic is
+there, three matrix products, and autograd would keep and fill several tensors of the size of the neurons.
 """
 
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ def loss_and_gradient(rows: Tensor, pairs: Pairs, layout: Layout, design: Grokki
 
     Arguments:
         rows: weights, (networks, columns).
-        pairs: which each network is trained on.
+        pairs: those that each network is trained on.
         layout, design: of these networks.
         gradient: like ``rows``.
     """
@@ -56,7 +56,7 @@ def loss_and_gradient(rows: Tensor, pairs: Pairs, layout: Layout, design: Grokki
 
 
 def _backward_(made: Tables, inputs: Tensor, labels: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """The mean loss and its gradients by ``start``, ``outer`` and ``bias``; that by ``inputs`` takes their place."""
+    """The mean loss and its gradients by ``start``, ``outer`` and ``bias``; that by ``inputs`` overwrites them."""
     networks, count, _ = inputs.shape
     loss = inputs.new_zeros(networks)
     start, outer, bias = torch.zeros_like(made.start), torch.zeros_like(made.outer), torch.zeros_like(made.bias)

@@ -19,7 +19,7 @@ ALONE = ((True, False), (False, True))
 
 
 @dataclass
-class Noise:
+class EmbeddingNoise:
     """Gaussian noise for both numbers of some pairs of several networks, the same at every epoch.
 
     Arguments:
@@ -31,22 +31,23 @@ class Noise:
     std: float
 
     @classmethod
-    def of(cls, rows: Tensor, seeds: tuple[int, ...], like: Tensor, std: float, draws: int = 1) -> "Noise":
+    def of(cls, rows: Tensor, seeds: tuple[int, ...], like: Tensor, std: float, draws: int = 1) -> "EmbeddingNoise":
         """The noise of some pairs: a function of seed, pair, place and draw.
 
-        It is that of ``jostle.measure`` with the same seed, all pairs as inputs and ``GaussianNoise(std)``. Being the
-        same at every epoch, it leaves less chance in differences between epochs than fresh noise would.
+        It is that of ``jostle.measure`` with the same seed, all pairs as inputs and ``GaussianNoise(std)``. It is the
+        same at every epoch, so differences between epochs vary less than with fresh noise.
 
         Arguments:
             rows: pairs of each network, (networks, count), as rows of the task.
-            seeds: one a network.
+            seeds: one for each network.
             like: an embedding (..., dim), for its size and type.
-            std, draws: of the noise, and how often.
+            std: of the noise.
+            draws: number of draws for each pair.
         """
         must_be_at_least_zero("std", std, "noise")
         checks.sizes(draws=draws)
         if len(rows) != len(seeds):
-            raise UsageError(f"noise for {len(rows)} networks needs as many seeds, got {len(seeds)}")
+            raise UsageError(f"noise for {len(rows)} networks needs one seed for each, got {len(seeds)}")
         count, dim = rows.shape[1], like.shape[-1]
         values = torch.empty(len(seeds), draws, count, 2, dim, dtype=like.dtype)
         for network, seed in enumerate(seeds):
@@ -62,8 +63,8 @@ class Noise:
 def predictions(tables: Tables, weights: Weights, design: GrokkingDesign, pairs: Pairs, noise: Tensor) -> Tensor:
     """The predicted answers to pairs under noise, (networks, count); noise 0 changes nothing, bit for bit.
 
-    Noise adds to the scores of a number and to its value. The first goes into the shares; the second is mixed with
-    them and taken through to the neurons, beside what the tables say of the number itself.
+    Noise adds to the scores of a number and to its value. The scores change the shares. The noise in the values is
+    weighted with the shares and multiplied through to the neurons, in addition to the rows of the tables.
 
     Arguments:
         tables, weights, design: of the networks.
@@ -88,18 +89,18 @@ def predictions(tables: Tables, weights: Weights, design: GrokkingDesign, pairs:
 
 @torch.no_grad()
 def flip_rates(
-    tables: Tables, weights: Weights, design: GrokkingDesign, pairs: Pairs, noise: Noise
+    tables: Tables, weights: Weights, design: GrokkingDesign, pairs: Pairs, noise: EmbeddingNoise
 ) -> tuple[Tensor, Tensor]:
     """How often noise in both numbers changes the prediction, and how often noise in one of them, each (networks,).
 
-    The first is what the code released with paper 1 (2403.06925) calls sensitivity, on training pairs, with std 0.1 and
-    one draw: one token in place of two, not Eq. 2. The second is Eq. 2 with the two numbers as tokens (T = 2; "=" is
-    the same in every input and is left alone): the mean over places of the share of changed predictions.
+    The code released with paper 1 (2403.06925) calls the first one sensitivity, on training pairs, with std 0.1 and one
+    draw: both numbers count as one token, which is not Eq. 2. The second is Eq. 2 with the two numbers as tokens (T is
+    2; "=" is the same in every input and gets no noise): the mean over places of the share of changed predictions.
 
     Arguments:
         tables, weights, design: of the networks.
         pairs: of each network, those of ``noise``.
-        noise: what is added.
+        noise: added to the embeddings.
     """
     clean = predictions(tables, weights, design, pairs, torch.zeros_like(noise.values[:, 0]))
     together: list[Tensor] = []

@@ -14,10 +14,10 @@ _PAIRS_AT_ONCE = 2048  # of all networks together: 4 MiB of 512 neurons in float
 
 @dataclass
 class Pairs:
-    """Pairs of several networks, each network with pairs of its own, as many for all.
+    """Pairs of several networks: each network has pairs of its own, all the same number.
 
     Arguments:
-        places: (networks, count, 2), the rows of the tables in which the two numbers stand.
+        places: (networks, count, 2), the rows of the tables of the two numbers.
         labels: (networks, count).
         flat: (networks * count, heads * 2), the same for each head, in the tables of all networks laid end to end.
     """
@@ -44,7 +44,7 @@ class Pairs:
 
 
 def parts(count: int, networks: int) -> list[slice]:
-    """Slices of ``count`` pairs of each network that fit into the cache."""
+    """Slices of ``count`` pairs of each network, small enough for the cache."""
     step = max(32, _PAIRS_AT_ONCE // networks)
     return [slice(start, start + step) for start in range(0, count, step)]
 
@@ -56,19 +56,19 @@ def scores_of(tables: Tables, pairs: Pairs) -> Tensor:
 
 
 def shares_of(scores: Tensor) -> Tensor:
-    """The attention that both numbers get, (..., 2), from their scores above that of "=", which gets the rest.
+    """The attention to both numbers, (..., 2), from their scores above that of "=", which gets the rest.
 
     exp(s_i) / (1 + exp(s_1) + exp(s_2)), without overflow.
     """
-    most = scores.detach().amax(dim=-1, keepdim=True).clamp_min(0)  # it cancels, and so has no gradient
+    most = scores.detach().amax(dim=-1, keepdim=True).clamp_min(0)  # it cancels, so it has no gradient
     raised = (scores - most).exp()
     return raised / (raised.sum(dim=-1, keepdim=True) + (-most).exp())
 
 
 def gather_rows(tables: Tables, pairs: Pairs, shares: Tensor) -> Tensor:
-    """What attention adds to ``start``, (networks, count, width): the rows of both numbers, weighted with shares."""
-    # embedding_bag sums weighted rows without laying them side by side first. It takes a fifth of the time of the
-    # matrix product from mixed values to neurons that it stands for.
+    """What attention adds to ``start``, (networks, count, width): rows of both numbers, weighted with shares."""
+    # embedding_bag sums weighted rows without copying them side by side first. It takes a fifth of the time of the
+    # matrix product from mixed values to neurons that it replaces.
     width = tables.rows.shape[3]
     summed = functional.embedding_bag(
         pairs.flat, tables.rows.reshape(-1, width), per_sample_weights=shares.reshape(len(pairs.flat), -1), mode="sum"
@@ -77,13 +77,13 @@ def gather_rows(tables: Tables, pairs: Pairs, shares: Tensor) -> Tensor:
 
 
 def neurons_(tables: Tables, inputs: Tensor) -> Tensor:
-    """The hidden neurons (networks, pairs, hidden), from the inputs above ``start``, which they replace in memory."""
+    """The hidden neurons (networks, pairs, hidden), from the inputs above ``start``, which are overwritten."""
     inputs += tables.start
     return inputs[..., : tables.outer.shape[1]].relu_()
 
 
 def read(tables: Tables, hidden: Tensor, inputs: Tensor) -> Tensor:
-    """Logits (networks, pairs, tokens) from neurons, and from what goes past them if there is a residual stream."""
+    """Logits (networks, pairs, tokens) from neurons and, with a residual stream, from the inputs past them."""
     logits = torch.bmm(hidden, tables.outer).add_(tables.bias)
     past = past_neurons(tables, inputs)
     return logits if past is None else logits.add_(past)
@@ -113,11 +113,11 @@ def logits_from_(tables: Tables, inputs: Tensor) -> Tensor:
 
 
 def cross_entropy_(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-    """The loss of each pair and its gradient by the logits, which it takes the place of in memory.
+    """The loss of each pair and its gradient by the logits, which overwrites them.
 
     loss = log(1 + sum over wrong classes of exp(logit - right logit)), summed over the wrong classes alone, and the
-    gradient at the right class is minus their share. Both keep their digits in float32 however sure a network is;
-    log(softmax) and softmax - 1 have steps of 1.2e-7 there, which is what losses come down to in these tasks.
+    gradient at the right class is minus their share. Both keep their digits in float32 however sure a network is.
+    log(softmax) and softmax - 1 have steps of 1.2e-7 there, about as large as the losses at the end of these tasks.
 
     Arguments:
         logits: (networks, pairs, tokens), overwritten.

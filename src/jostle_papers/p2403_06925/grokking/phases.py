@@ -1,8 +1,8 @@
 """Phases of training: where curves change, when a network generalises, and which measures change before it does.
 
-Change points by optimal partitioning (Jackson et al. 2005): of all ways to cut a curve into a given number of pieces,
-the one whose least-squares fits, a constant or a straight line each, leave the smallest sum of squares. Found exactly
-by dynamic programming in the square of the number of points, which is at most a few hundred here.
+Change points are found by optimal partitioning (Jackson et al. 2005): of all ways to cut a curve into a given number of
+pieces, the one whose least-squares fits, a constant or a straight line each, leave the smallest sum of squares. Dynamic
+programming finds it exactly, in time proportional to the square of the number of points, at most a few hundred here.
 """
 
 import math
@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from jostle.base import checks
 from jostle.base.errors import UsageError
 from jostle_papers.stacked.trajectory import Trajectory
 
@@ -33,18 +34,18 @@ def change_points(
 
     Arguments:
         x, y: (points,), x increasing.
-        changes: how many; None for the number, at most ``most``, with the smallest Bayesian information criterion,
+        changes: their number; None for the number, at most ``most``, with the smallest Bayesian information criterion,
             n log(residual / n) + (changes + pieces * (degree + 1)) log n.
         degree: 0 for pieces that are constant, 1 for straight lines, which need not meet.
-        most: changes, where their number is to be found.
+        most: the largest number of changes, if ``changes`` is None.
     """
     places, values = (np.asarray(part, dtype=np.float64) for part in (x, y))
     if places.ndim != 1 or places.shape != values.shape or not np.isfinite(places).all():
-        raise UsageError(f"x and y must be as many finite numbers each, got {places.shape} and {values.shape}")
+        raise UsageError(f"x and y must be the same number of finite numbers, got {places.shape} and {values.shape}")
     if not np.isfinite(values).all() or (np.diff(places) <= 0).any():
         raise UsageError("y must be finite and x increasing for change points")
     if degree not in (0, 1):
-        raise UsageError(f"degree={degree} must be 0, for constant pieces, or 1, for straight lines")
+        raise checks.wrong("degree", degree, "0, for constant pieces, or 1, for straight lines")
     possible = len(places) // _LEAST - 1
     if changes is not None and not 0 <= changes <= possible:
         raise UsageError(f"changes={changes} of {len(places)} points must be from 0 to {possible}, at 3 points a piece")
@@ -55,27 +56,27 @@ def change_points(
 
 
 def onset(trajectory: Trajectory, accuracy: float = ONSET) -> int | None:
-    """The first epoch with so high an accuracy on unseen pairs, unsmoothed; None if there is none.
+    """The first epoch with this accuracy on unseen pairs, unsmoothed; None if there is none.
 
-    Where a and b can be exchanged, pairs whose mirror image was trained on do not count: networks learn that much
-    early, and score by it as many of the test pairs as there are training pairs, without having found the rule.
+    Where a and b can be exchanged, pairs whose mirror image was trained on do not count: networks learn the symmetry
+    early, and then have as large a share of the test pairs right as was trained on, without having found the rule.
     """
     unseen = "unmirrored_accuracy" if "unmirrored_accuracy" in trajectory.curves else "test_accuracy"
     return trajectory.first(unseen, accuracy)
 
 
 def memorisation(trajectory: Trajectory, accuracy: float = MEMORISED) -> int | None:
-    """The first epoch with so high a training accuracy; None if there is none."""
+    """The first epoch with this training accuracy; None if there is none."""
     return trajectory.first("train_accuracy", accuracy)
 
 
 def turning_point(trajectory: Trajectory, name: str) -> int | None:
     """Where one measure changes between memorising and generalising, by one change of two straight lines.
 
-    Looked for from the first epoch with 99 % training accuracy to the first with 95 % on unseen pairs (or the end), so
-    that every measure has one change, in the same window; losses by their logarithm. None where the network did not
-    memorise, where fewer than 6 points lie between, or where one straight line does as well by the criterion of
-    ``change_points``.
+    The search goes from the first epoch with 99 % training accuracy to the first with 95 % on unseen pairs (or the
+    end), so that every measure has one change, in the same window; of losses the logarithm is taken. None if the
+    network did not memorise, if fewer than 6 points lie between, or if one straight line fits as well by the criterion
+    of ``change_points``.
     """
     start, end = memorisation(trajectory), onset(trajectory, GENERALISED)
     if start is None:
@@ -95,9 +96,9 @@ def turning_point(trajectory: Trajectory, name: str) -> int | None:
 def lead_times(trajectory: Trajectory, names: Sequence[str] | None = None) -> dict[str, int]:
     """By how many epochs the turning point of each measure comes before the onset; negative if after.
 
-    Empty if the network did not generalise; without the measures that do not turn. A long lead alone does not make a
-    measure a predictor: one that turns at the same epoch in every network leads as well, and says nothing. Compare
-    turning points with onsets over seeds.
+    Empty if the network did not generalise. Measures that do not turn are left out. A long lead alone does not make a
+    measure a predictor: a measure that turns at the same epoch in every network has a lead too, and predicts nothing.
+    Compare turning points with onsets over seeds.
 
     Arguments:
         trajectory: from ``follow``.
@@ -112,7 +113,7 @@ def lead_times(trajectory: Trajectory, names: Sequence[str] | None = None) -> di
 
 
 def _residuals(x: Floats, y: Floats, degree: int) -> Floats:
-    """(n, n + 1): the sum of squares that a fit to points i .. j - 1 leaves, infinite for pieces that are too short."""
+    """(n, n + 1): the residual sum of squares of a fit to points i .. j - 1; infinite for pieces that are too short."""
     x, y = (x - x.mean()) / max(float(np.ptp(x)), 1e-300), y - y.mean()
     sums = [np.concatenate([[0.0], np.cumsum(part)]) for part in (np.ones_like(x), x, x * x, y, x * y, y * y)]
     n, sx, sxx, sy, sxy, syy = (part[None, :] - part[:-1, None] for part in sums)

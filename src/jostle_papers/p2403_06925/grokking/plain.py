@@ -1,4 +1,4 @@
-"""One network as an ordinary module: readable, slow, the twin of the stacked one and what a user takes home."""
+"""One network as an ordinary module: readable and slow, the same function as the stacked passes, for users."""
 
 import torch
 from torch import Tensor, nn
@@ -13,7 +13,7 @@ PLACES = 3  # a, b and "="
 class PlainNetwork(nn.Module):
     """The network of a ``GrokkingDesign``, from pairs (batch, 2) to logits (batch, numbers + 1).
 
-    ``embed`` and ``read`` are its two halves: what is jostled lies between them.
+    ``embed`` and ``read`` are its two halves; noise is added to the embeddings between them.
 
     Arguments:
         numbers: different operands; the token after them is "=".
@@ -67,12 +67,12 @@ def layout_of(task: GrokkingTask, design: GrokkingDesign) -> Layout:
 
 
 def initial_network(task: GrokkingTask, design: GrokkingDesign, seed: int) -> PlainNetwork:
-    """The network of this seed before training; torch's own random state is left alone.
+    """The network of this seed before training; torch's own random state stays as it is.
 
-    With ``initial="torch"`` a seed gives the weights that ``torch.manual_seed(seed)`` gives to the code released with
+    With ``initial="torch"`` a seed gives the weights that ``torch.manual_seed(seed)`` gives in the code released with
     paper 1: its shuffling of the data draws from numpy and not from torch, so the embedding comes first. Inside
     ``nn.MultiheadAttention`` the output projection is drawn (and its bias then set to 0) before query, key and value.
-    Weights that a design does without are drawn too, and then set to 0.
+    Weights that a design does not use are drawn too, and then set to 0.
     """
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)

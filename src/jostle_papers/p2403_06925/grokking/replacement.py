@@ -13,7 +13,7 @@ def replacement_sensitivity(predicted: Tensor, task: GrokkingTask, rows: Tensor)
         of 1[f(c, b) != f(a, b)], or of 1[f(a, c) != f(a, b)]
 
     Eq. 2 of paper 1 (2403.06925) with replacement by a uniform token, the present one included; nothing is sampled.
-    Addition modulo p, done right, has 1 - 1 / p: every other number has another answer.
+    A network that adds modulo p without errors has 1 - 1 / p: every other number has another answer.
 
     >>> from jostle_papers.p2403_06925.grokking.tasks import Addition
     >>> task = Addition(modulus=5)
@@ -22,7 +22,7 @@ def replacement_sensitivity(predicted: Tensor, task: GrokkingTask, rows: Tensor)
 
     Arguments:
         predicted: the prediction for every pair of the task, (networks, all pairs).
-        task: of which they are.
+        task: with these pairs.
         rows: pairs, (networks, count), as rows of the task.
     """
     pairs, tokens = task.pairs(), task.numbers + 1

@@ -1,4 +1,4 @@
-"""Grokking: whether sensitivity falls before a network that has memorised modular addition generalises."""
+"""Grokking: does sensitivity fall before a network that has memorised modular addition generalises?"""
 
 import dataclasses
 from collections.abc import Sequence

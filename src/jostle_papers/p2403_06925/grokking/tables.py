@@ -1,9 +1,9 @@
-"""What a pair's logits are made of, computed once for all pairs.
+"""Tables from which the logits of every pair are made, computed once for all pairs.
 
 At "=" the query is the same for every pair. So a number in a place has one attention score for each head, whatever its
-partner; and since nothing but matrices stands between a value and the neurons, it also has one vector that it adds to
-the inputs of the neurons for each unit of attention. A pair then takes no matrix product before its neurons: with
-shares w_h(a), w_h(b) of the attention of head h, the rest being the share of "=",
+partner. Between a value and the neurons there are only matrices, so the number also has one vector that it adds to the
+inputs of the neurons for each unit of attention. A pair then needs no matrix product before its neurons. With shares
+w_h(a), w_h(b) of the attention of head h, the rest being the share of "=",
 
     inputs of the neurons = start + sum over heads h of w_h(a) row_h(a) + w_h(b) row_h(b),
 
@@ -27,7 +27,7 @@ _LINE = 64 // 4  # numbers of float32 in a line of the cache; rows that begin in
 
 @dataclass
 class Tables:
-    """The function of several networks, ready for pairs.
+    """Tables of several networks.
 
     A row is a number in a place: first those in the first place, then those in the second. ``width`` is the number of
     neurons; with a residual stream the logits follow, to which attention adds past the neurons, and then some zeros.
@@ -49,7 +49,7 @@ class Tables:
 
 @dataclass
 class Attention:
-    """How scores and rows of the tables follow from embeddings.
+    """The matrices that make scores and rows of the tables from embeddings.
 
     Arguments:
         keys: (networks, dim, heads), from embedding to scores.
@@ -65,8 +65,8 @@ class Attention:
 def attention(weights: Weights, design: GrokkingDesign) -> Attention:
     """The matrices of attention at "=".
 
-    Scores are q k / sqrt(dim / heads). The bias of the keys adds the same to all three scores, which the softmax does
-    not see: it is left out, and its gradient is exactly 0.
+    Scores are q k / sqrt(dim / heads). The bias of the keys adds the same to all three scores and cancels in the
+    softmax: it is left out, and its gradient is exactly 0.
     """
     query_weight, key_weight, value_weight = weights["attention.in_proj_weight"].chunk(3, dim=1)  # (networks, dim, dim)
     query = _equals(weights) @ query_weight.mT  # (networks, 1, dim)
@@ -83,7 +83,7 @@ def tables(weights: Weights, design: GrokkingDesign) -> Tables:
 
     Arguments:
         weights: of the networks.
-        design: theirs.
+        design: of the networks.
     """
     parts = attention(weights, design)
     above = _rows(weights) - _equals(weights)  # embeddings of the rows, counted from that of "="
@@ -100,7 +100,7 @@ def tables(weights: Weights, design: GrokkingDesign) -> Tables:
 
 
 def _start(weights: Weights, parts: Attention, design: GrokkingDesign) -> Tensor:
-    """What goes into the neurons (and past them) if "=" attends to itself alone, (networks, 1, width)."""
+    """The inputs of the neurons (and past them) if "=" attends to itself alone, (networks, 1, width)."""
     equals = _equals(weights)
     value = equals @ parts.values
     stream = equals if design.residual else torch.zeros_like(equals)
@@ -112,7 +112,7 @@ def _start(weights: Weights, parts: Attention, design: GrokkingDesign) -> Tensor
 
 
 def _onward(weights: Weights, design: GrokkingDesign) -> Tensor:
-    """From what attention gives out to neurons, and to logits past them, (networks, dim, width)."""
+    """From the output of attention to neurons, and to logits past them, (networks, dim, width)."""
     neurons = weights["inner.weight"].mT
     if not design.residual:
         return neurons

@@ -1,4 +1,4 @@
-"""Operations on pairs of numbers, of which a network sees a part and is to find the rest.
+"""Operations on pairs of numbers. A network is trained on a part of the pairs and tested on the rest.
 
 A task is a table: all pairs (a, b), first number outermost, and the answer to each. A pair becomes three tokens, a, b
 and "=", and the answer is read at "=".
@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from jostle.base import checks
 from jostle.base.errors import UsageError
 from jostle.base.registry import Registry
 
@@ -26,13 +27,13 @@ class GrokkingTask(ABC):
     @property
     @abstractmethod
     def numbers(self) -> int:
-        """How many different numbers there are, as operands and as answers; token ``numbers`` is "="."""
+        """The number of different numbers, as operands and as answers; token ``numbers`` is "="."""
 
     @property
     def cycle(self) -> int | None:
-        """n if the answers are the integers modulo n and each is the answer to as many pairs; otherwise None.
+        """n if the answers are the integers modulo n, all equally frequent; otherwise None.
 
-        Then the logits have Fourier components by answer, on which restricted and excluded loss rest.
+        Then the logits have Fourier components by answer, which restricted and excluded loss need.
         """
         return None
 
@@ -56,8 +57,7 @@ class _Modular(GrokkingTask):
     modulus: int = 113
 
     def __post_init__(self) -> None:
-        if not isinstance(self.modulus, int) or isinstance(self.modulus, bool) or self.modulus < 2:
-            raise UsageError(f"modulus={self.modulus!r} must be a whole number of at least 2")
+        checks.whole("modulus", self.modulus, least=2)
 
     @property
     def numbers(self) -> int:
@@ -133,7 +133,7 @@ class Division(_Modular):
 @TASKS.register("permutations")
 @dataclass(frozen=True)
 class Permutations(GrokkingTask):
-    """First permutation after the second: (a b)(i) = a(b(i)). With degree 5 the group S5 of Power et al. (2201.02177).
+    """The first permutation after the second: (a b)(i) = a(b(i)). With degree 5 it is S5 of Power et al. (2201.02177).
 
     Numbers stand for permutations in lexicographic order; 0 is the identity.
 
@@ -141,14 +141,13 @@ class Permutations(GrokkingTask):
     (6, 120)
 
     Arguments:
-        degree: how many things are permuted.
+        degree: number of things that are permuted.
     """
 
     degree: int = 5
 
     def __post_init__(self) -> None:
-        if not isinstance(self.degree, int) or isinstance(self.degree, bool) or not 2 <= self.degree <= 6:
-            raise UsageError(f"degree={self.degree!r} of permutations must be a whole number from 2 to 6")
+        checks.whole("degree of permutations", self.degree, least=2, most=6)
 
     @property
     def numbers(self) -> int:
@@ -172,16 +171,15 @@ class Permutations(GrokkingTask):
 
 
 def split(task: GrokkingTask, fraction: float, seed: int) -> tuple[Tensor, Tensor]:
-    """Which pairs are trained on and which are not, as rows of ``task.pairs()``, each in a random order.
+    """The pairs to train on and the others, as rows of ``task.pairs()``, each in a random order.
 
-    The order is that of numpy's legacy generator, as in the code released with paper 1, so that a seed has there and
-    here the same pairs; int(fraction * count) of them are trained on.
+    The order is that of numpy's legacy generator, so that a seed gives the same pairs as in the code released with
+    paper 1; int(fraction * count) of them are trained on.
 
     >>> [len(part) for part in split(Addition(), 0.3, seed=42)]
     [3830, 8939]
     """
-    if not 0 < fraction < 1:
-        raise UsageError(f"train_fraction={fraction} must be a number between 0 and 1")
+    checks.number("train_fraction", fraction, above=0, below=1)
     rows = np.arange(len(task.pairs()))
     np.random.RandomState(seed).shuffle(rows)
     trained = int(fraction * len(rows))

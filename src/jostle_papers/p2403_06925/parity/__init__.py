@@ -1,8 +1,7 @@
 """Sparse parity: networks that learn the product of a few of many bits, and their sensitivity on the way.
 
-Left of here: grokking, whose ``Trajectory`` holds curves over epochs. Right of here: figures and studies. ``task`` has
-the data, ``transformer`` and ``recurrent`` the networks, ``designs`` how they are trained, and ``steps`` does it;
-``train`` looks at a network along the way; ``measures`` are what is seen, sampled or by enumeration, and ``onsets``
+``task`` has the data, ``transformer`` and ``recurrent`` the networks, ``designs`` how they are trained. ``train``
+trains a network and looks at it along the way; ``measures`` has the measures, sampled or by enumeration, and ``onsets``
 says what rises when.
 
 Source: paper 1 (2403.06925), appendix A.6, Figure 26.

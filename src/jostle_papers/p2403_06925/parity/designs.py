@@ -1,4 +1,4 @@
-"""Networks that learn a sparse parity, and how each is trained: the settings of paper 1, and three other networks."""
+"""Networks that learn a sparse parity and their training: the settings of paper 1, and three other networks."""
 
 import inspect
 from collections.abc import Callable, Mapping
@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from jostle.base import checks
 from jostle.base.errors import UsageError
-from jostle.base.registry import Registry, unknown_name
+from jostle.base.registry import Registry
 from jostle.boolean.networks.mlp import BooleanMLP
 from jostle_papers.p2403_06925.parity.recurrent import BitLSTM, BitStateSpace
 from jostle_papers.p2403_06925.parity.task import SparseParity
@@ -58,8 +58,7 @@ class ParityDesign:
     clip: float | None = None
 
     def __post_init__(self) -> None:
-        if self.network not in NETWORKS:
-            raise unknown_name("network", self.network, NETWORKS)
+        checks.choice("network", self.network, NETWORKS)
         checks.sizes(samples=self.samples, batch_size=self.batch_size)
         checks.number("lr", self.lr, above=0)
         if self.batch_size > self.samples:
@@ -72,14 +71,13 @@ class ParityDesign:
 
     def create(self, task: SparseParity, seed: int) -> BitClassifier:
         """The untrained network; its weights are a function of design, task and seed."""
-        made = NETWORKS[self.network]
-        known = inspect.signature(made).parameters
+        network = NETWORKS[self.network]
+        known = inspect.signature(network).parameters
         for size in self.sizes:
-            if size not in known:
-                raise unknown_name(f"{self.network} argument", size, known)
+            checks.choice(f"{self.network} argument", size, known)
         with torch.random.fork_rng(devices=[]):
             torch.default_generator.manual_seed(seed)
-            return BitClassifier(made(n=task.num_bits, **self.sizes))
+            return BitClassifier(network(n=task.num_bits, **self.sizes))
 
     def describe(self) -> dict[str, Any]:
         """All choices, as JSON values."""
@@ -102,9 +100,9 @@ DESIGNS.register("state-space")(ParityDesign(network="state-space", sizes={"dim"
 
 
 def as_design(design: ParityDesign | str) -> ParityDesign:
-    """The design called so, or the one given."""
+    """``design`` if it is one, or the design of that name."""
     if isinstance(design, ParityDesign):
         return design
     if not isinstance(design, str):
-        raise UsageError(f"design={design!r} must be a ParityDesign or one of {', '.join(DESIGNS.names())}")
+        raise checks.wrong("design", design, f"a ParityDesign or one of {', '.join(DESIGNS.names())}")
     return DESIGNS.get(design)

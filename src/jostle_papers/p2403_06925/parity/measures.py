@@ -1,4 +1,4 @@
-"""What is measured of a network that learns chi_S: sampled with intervals at any d, exactly by enumeration at small d.
+"""Measures of a network that learns chi_S: sampled with intervals at any d, exactly by enumeration at small d.
 
 With f the logit, g = 1 where f > 0 and -1 elsewhere, and uniform x:
 
@@ -9,12 +9,12 @@ With f the logit, g = 1 where f > 0 and -1 elsewhere, and uniform x:
     irrelevant_sensitivity   over the other i (0 if there are none); with p = |S|,
                              sensitivity = p / d relevant + (1 - p / d) irrelevant
     output_sensitivity       mean over i of E[(f(x) - f(x with bit i flipped))^2] / (4 Var f): the mean degree of f's
-                             Fourier weight divided by d, which no shift or factor of f changes; 0 if f is constant
+                             Fourier weight divided by d; shifting or scaling f does not change it; 0 if f is constant
     sign_coefficient         E[g(x) chi_S(x)], the Fourier coefficient of g at S, which is 2 test_accuracy - 1
     output_coefficient       E[f(x) chi_S(x)]
     output_correlation       the same divided by sqrt(E[f(x)^2]); 0 if f is 0
 
-For g = chi_S both sensitivities are p / d and both coefficients 1. The same points are taken every time.
+For g = chi_S both sensitivities are p / d and both coefficients 1. All looks are at the same points.
 """
 
 import math
@@ -36,7 +36,7 @@ from jostle.intervals import fixed
 from jostle.studies.schema import IfGiven, Struct
 from jostle_papers.p2403_06925.parity.task import SparseParity
 
-LARGEST = 16  # bits of which all 2^d inputs are tried
+LARGEST = 16  # bits up to which all 2^d inputs are tried
 _SHARE = "Clopper-Pearson"
 _AT_ONCE = 1000  # points of a pass: of 500 to 4000 all take the same time
 
@@ -48,9 +48,9 @@ class ParityLook:
     """One look at a network.
 
     Arguments:
-        estimates: by the names of this module.
+        estimates: by the names above, for the whole cube.
         influences: share of points at which the flip of bit i changes g, (d,).
-        flips: how many points have so many bits whose flip changes g, (d + 1,).
+        flips: number of points at which 0, 1, ... d bits change g when flipped, (d + 1,).
     """
 
     estimates: Mapping[str, Estimate]
@@ -96,9 +96,9 @@ class ParityObserver:
     """Looks at networks, always at the same random points.
 
     Arguments:
-        task: what they learn.
-        tests: points for accuracy, loss and coefficients.
-        points: the first so many of them, of which every bit is flipped: d + 1 passes each.
+        task: what the networks learn.
+        tests: number of points for accuracy, loss and coefficients.
+        points: number of these points at which every bit is flipped: d + 1 passes each.
         seed: of the points.
         level: of the intervals, each by itself.
     """
@@ -108,7 +108,7 @@ class ParityObserver:
     ) -> None:
         checks.sizes(tests=tests, points=points)
         if points > tests:
-            raise UsageError(f"points={points} must be at most tests={tests}, of which they are the first")
+            raise UsageError(f"points={points} must be at most tests={tests}")
         self._task, self._points, self._level = task, points, checks.level(level)
         sample = task.sample(tests, seed=seed, split="test")
         self._inputs, self._labels = sample.inputs, 2.0 * sample.labels.numpy() - 1
@@ -144,7 +144,7 @@ class ParityObserver:
         }
 
     def _sensitivities(self, changes: NDArray[np.bool_]) -> dict[str, Estimate]:
-        """Means over points, each of them a number in [0, 1]: by Gaffke's interval."""
+        """Means over points of numbers in [0, 1], with Gaffke's interval."""
         relevant = list(self._task.coordinates)
         irrelevant = [bit for bit in range(self._task.num_bits) if bit not in relevant]
         return {
@@ -165,7 +165,7 @@ class ParityObserver:
         return self._estimate(mean, float(low), float(high), "Student")
 
     def _alone(self, value: float) -> Estimate:
-        """A number that has no interval."""
+        """A number without an interval."""
         return self._estimate(value, -math.inf, math.inf, "none")
 
     def _estimate(self, value: float, low: float, high: float, method: str) -> Estimate:

@@ -1,6 +1,6 @@
 """When a network has learnt, when each measure has risen, and which of them rises first.
 
-Every measure goes from what a constant answer has to what chi_S itself has:
+Every measure goes from its value for a constant answer to its value for chi_S itself:
 
     measure                  constant or linear    chi_S
     test_accuracy            1/2                   1
@@ -10,14 +10,13 @@ Every measure goes from what a constant answer has to what chi_S itself has:
     output_correlation       0                     1
 
 It has *risen* by a share r of that way at the first look from which on it stays at or above from + r (to - from), up to
-the look at which the network has *learnt*: the first with a test accuracy of 99 %. What falls back does not count:
-before a network has learnt anything, its output is nearly constant, and sensitivity goes up and down with its mean,
-which wanders around 0. What comes after it has learnt does not count either. A network that has not learnt has no
-onsets.
+the look at which the network has *learnt*: the first with a test accuracy of 99 %. A rise that falls back does not
+count: before a network has learnt anything, its output is nearly constant, and sensitivity goes up and down with the
+mean output, which wanders around 0. Changes after the network has learnt do not count either. A network that has not
+learnt has no onsets.
 """
 
-from jostle.base.errors import UsageError
-from jostle.base.registry import unknown_name
+from jostle.base import checks
 from jostle_papers.p2403_06925.parity.task import SparseParity
 from jostle_papers.stacked.trajectory import Trajectory
 
@@ -28,7 +27,7 @@ _ROUNDING = 1e-12
 
 
 def ways(task: SparseParity) -> dict[str, tuple[float, float]]:
-    """From where to where each measure goes.
+    """The values between which each measure goes.
 
     >>> ways(SparseParity())["sensitivity"]
     (0.0, 0.1)
@@ -50,7 +49,7 @@ def learning_step(course: Trajectory) -> int | None:
 def rise(course: Trajectory, name: str, task: SparseParity, share: float = HALF) -> int | None:
     """The step at which a measure has risen by this share of its way; None if there is none.
 
-    There is none where the network has not learnt, and where the measure is below at the look at which it has.
+    There is none if the network has not learnt, or if the measure is below that share when the network has learnt.
 
     Arguments:
         course: measures along training; what it calls epochs are steps here.
@@ -58,11 +57,9 @@ def rise(course: Trajectory, name: str, task: SparseParity, share: float = HALF)
         task: what is learnt.
         share: of the way, above 0 and up to 1.
     """
-    if not 0 < share <= 1:
-        raise UsageError(f"share={share} of the way must be above 0 and at most 1")
+    checks.number("share of the way", share, above=0, most=1)
     known = ways(task)
-    if name not in known:
-        raise unknown_name("measure that rises", name, known)
+    checks.choice("measure that rises", name, known)
     end = learning_step(course)
     if end is None:
         return None
@@ -82,7 +79,7 @@ def rise(course: Trajectory, name: str, task: SparseParity, share: float = HALF)
 def lead(course: Trajectory, name: str, task: SparseParity, share: float = HALF) -> int | None:
     """By how many steps a measure has risen before test accuracy has, by the same share; negative if after.
 
-    0 says that both rise between the same two looks. None where one of the two has not risen.
+    0 says that both rise between the same two looks. None if one of the two has not risen.
     """
     mine, accuracy = rise(course, name, task, share), rise(course, ACCURACY, task, share)
     return None if mine is None or accuracy is None else accuracy - mine
@@ -95,9 +92,9 @@ def relative_lead(course: Trajectory, name: str, task: SparseParity, share: floa
 
 
 def value_before_learning(course: Trajectory, name: str, task: SparseParity, share: float = 0.1) -> float | None:
-    """A measure at the last look before test accuracy has risen by ``share``: by a tenth, while it is below 55 %.
+    """A measure at the last look before test accuracy has risen by ``share``; by a tenth means while it is below 55 %.
 
-    None where the network has not learnt, or where accuracy is there from the first look on.
+    None if the network has not learnt, or if accuracy has risen at the first look.
     """
     began = rise(course, ACCURACY, task, share)
     if began is None or began == course.epochs[0]:

@@ -1,7 +1,7 @@
-"""An LSTM and a state-space model on bits, in forms that are quick to train: twins of ``jostle.boolean.networks``.
+"""An LSTM and a state-space model on bits that are fast to train: the same functions as in ``jostle.boolean.networks``.
 
-The loops over bits there are for many networks at once without gradients. Their gradients are slow: that of an index of
-all bits is a tensor of all bits, for every bit.
+The loops over bits there are for many networks at once without gradients. Their gradients are slow: the gradient of
+indexing one bit is a tensor of all bits.
 """
 
 import torch
@@ -35,7 +35,7 @@ class BitLSTM(BooleanLSTM):
             assert isinstance(layer, BooleanLSTMLayer)
             weights += [layer.input_weight, layer.state_weight]
         start = inputs.new_zeros(len(self.layers), len(inputs), self.readout.in_features)
-        # Without biases; as many layers as there are pairs of weights; no dropout; in one direction; batch first.
+        # No biases; one layer for each pair of weights; no dropout, not in training mode; one direction; batch first.
         found = torch.lstm(inputs, (start, start), weights, False, len(self.layers), 0.0, False, False, True)
         logits: Tensor = self.readout(found[0][:, -1]).squeeze(-1)
         return logits

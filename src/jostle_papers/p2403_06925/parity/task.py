@@ -22,9 +22,9 @@ class SparseParity:
     """x uniform in {-1, 1}^d with the label chi_S(x) = product of x_i over i in S.
 
     Its sensitivity is p / d, p being the size of S: a flip of a bit in S changes the label of every x, any other flip
-    that of none. Source: paper 1 (2403.06925), appendix A.6, with d = 40 and p = 4.
+    changes none. Source: paper 1 (2403.06925), appendix A.6, with d = 40 and p = 4.
 
-    Differs: the paper does not name S; this is the one of the data that it builds on.
+    Differs: the paper does not name S; the default is that of the data that the paper builds on.
 
     >>> SparseParity().sensitivity, SparseParity.spread(20, 3).coordinates
     (0.1, (3, 10, 16))
@@ -40,7 +40,7 @@ class SparseParity:
     def __post_init__(self) -> None:
         checks.sizes(num_bits=self.num_bits)
         object.__setattr__(self, "coordinates", tuple(self.coordinates))
-        assert self.function  # which refuses coordinates that cannot be
+        assert self.function  # making it refuses wrong coordinates
 
     @classmethod
     def spread(cls, num_bits: int, degree: int) -> "SparseParity":
@@ -73,8 +73,8 @@ class SparseParity:
         """Independent uniform points with their labels: 1 where the product is 1, otherwise 0.
 
         Arguments:
-            count: how many.
-            seed: of the points; a larger sample begins with a smaller one.
+            count: number of points.
+            seed: of the points; a larger sample begins with the smaller one.
             split: samples of different splits are independent under one seed.
         """
         checks.sizes(count=count)

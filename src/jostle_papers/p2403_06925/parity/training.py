@@ -204,12 +204,10 @@ class ParityTraining(StackedTraining[StackedState]):
 
     def look(self, state: StackedState) -> None:
         """Loss and accuracy on training examples, and all measures."""
-        step = state.steps
-        if step not in self._looks:  # a training that was killed after a look resumes from the state before it
-            network = self._network_of(state)
-            self._looks.add(step, self._fit(network) | self._observer.look(network).values)
-        if self._learnt is None and self._looks.last(step)[1][ACCURACY] >= LEARNT:
-            self._learnt = step
+        network = self._network_of(state)
+        seen = self._looks.take(state.steps, lambda: self._fit(network) | self._observer.look(network).values)
+        if self._learnt is None and seen[ACCURACY] >= LEARNT:
+            self._learnt = state.steps
 
     def share(self, state: StackedState) -> float:
         return state.steps / self._last_step(state.steps)

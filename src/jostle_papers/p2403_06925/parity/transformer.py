@@ -1,4 +1,4 @@
-"""The two-layer transformer of paper 1 on bits, evaluated without what bits make unnecessary."""
+"""The two-layer transformer of paper 1 on bits, computed in a way that is fast for bits."""
 
 import torch
 from torch import Tensor, nn
@@ -13,14 +13,14 @@ _FLOOR = -80.0  # of scores below the largest; exp of it is 2e-35, near the leas
 
 
 class BitTransformer(BooleanTransformer):
-    """The pre-norm encoder of ``jostle.boolean.networks`` with an end symbol that is read: the same function, faster.
+    """The pre-norm encoder of ``jostle.boolean.networks``, read at an end symbol: the same function, faster.
 
-    Two facts save more than half of the time of a training step (the plain encoder is its twin in the tests):
+    Two facts save more than half of the time of a training step (tests compare it with the plain encoder):
 
     * before the first attention there are only 2 (d + 1) different tokens. So every exp(score) times its value is a
-      row of a table, and the sums over tokens, numerators and denominator of softmax alike, are one matrix product of
-      the table with bits, sum_j M[j, x_j];
-    * the last attention has one query, so keys and values of all tokens need not be made: q . (K t) = (K^T q) . t.
+      row of a table, and the sums over tokens, both numerators and denominator of the softmax, are one matrix product
+      of the table with bits, sum_j M[j, x_j];
+    * the last attention has one query, and q . (K t) = (K^T q) . t, so keys and values of all tokens are not computed.
 
     Differs from the network of Bhattamishra et al. (2211.12316), which paper 1 builds on: no dropout, and torch's
     LayerNorm (biased variance, eps inside the root).
@@ -65,7 +65,7 @@ class BitTransformer(BooleanTransformer):
         """The tokens after the first block."""
         is_plus = torch.cat([signs, torch.ones_like(signs[:, :1])], dim=1) > 0  # (batch, n + 1)
         table = self._table()  # (2, n + 1, dim)
-        attended: Tensor = block.attention.to_out(_gathered(block.attention, block.attention_norm(table), is_plus))
+        attended: Tensor = block.attention.to_out(_attend_first(block.attention, block.attention_norm(table), is_plus))
         tokens = torch.where(is_plus.unsqueeze(2), table[1], table[0]) + attended
         after: Tensor = tokens + block.mlp(block.mlp_norm(tokens))
         return after
@@ -86,13 +86,13 @@ class BitTransformer(BooleanTransformer):
         self.positions.uniform_(-0.1, 0.1)
 
 
-def _gathered(attention: BooleanAttention, table: Tensor, is_plus: Tensor) -> Tensor:
-    """What softmax attention gathers, (batch, tokens, dim), before ``to_out``.
+def _attend_first(attention: BooleanAttention, table: Tensor, is_plus: Tensor) -> Tensor:
+    """Softmax attention of the first block, (batch, tokens, dim), before ``to_out``.
 
     Arguments:
         attention: of the first block.
         table: its normalised inputs for -1 and for 1, (2, tokens, dim).
-        is_plus: which of the two each token is, (batch, tokens).
+        is_plus: whether each token is 1, (batch, tokens).
     """
     _, tokens, dim = table.shape
     queries, keys, values = (
@@ -100,11 +100,11 @@ def _gathered(attention: BooleanAttention, table: Tensor, is_plus: Tensor) -> Te
         for layer in (attention.to_query, attention.to_key, attention.to_value)
     )
     scores = torch.einsum("ihc,jhc->hij", queries, keys) * keys.shape[2] ** -0.5
-    # Less the largest of both symbols, which may be the absent one: the floor keeps the sum of the others above 0.
+    # The largest score is over both symbols and may be of an absent one; the floor keeps the other sums above 0.
     raised = (scores - scores.detach().amax(dim=2, keepdim=True)).clamp_min(_FLOOR).exp()
     weighed = torch.cat([values, torch.ones_like(values[:, :, :1])], dim=2)  # the last column sums the denominator
     rows = torch.einsum("hij,jhc->jihc", raised, weighed).flatten(1)  # (2 tokens, 2 tokens heads (width + 1))
-    # As shares of 0 and 1: with -1 and 1 it would be half the product, but large terms of absent symbols would cancel.
+    # Shares are 0 and 1. With -1 and 1 the product would be half as large, but large terms would cancel.
     shares = torch.cat([~is_plus, is_plus], dim=1).to(rows.dtype)  # (batch, 2 tokens)
     sums = (shares @ rows).view(len(shares), 2, tokens, attention.heads, -1)
     own = torch.where(is_plus[:, :, None, None], sums[:, 1], sums[:, 0])  # of the query's own symbol
@@ -119,7 +119,7 @@ def _last(block: BooleanTransformerBlock, tokens: Tensor) -> Tensor:
     to_keys = attention.to_key.weight.view(attention.heads, -1, dim)  # (heads, width, dim)
     to_values = attention.to_value.weight.view(attention.heads, -1, dim)
     query = attention.to_query(normed[:, -1]).view(len(tokens), attention.heads, -1)  # (batch, heads, width)
-    # The bias of the keys adds the same to all scores of a query, and softmax takes it away again.
+    # The bias of the keys adds the same to all scores of a query, so it cancels in the softmax.
     scores = torch.einsum("bhc,hcd->bhd", query, to_keys) @ normed.mT * query.shape[2] ** -0.5  # (batch, heads, tokens)
     gathered = scores.softmax(dim=2) @ normed  # (batch, heads, dim)
     values = torch.einsum("bhd,hcd->bhc", gathered, to_values).flatten(1) + attention.to_value.bias

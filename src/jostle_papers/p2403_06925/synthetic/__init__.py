@@ -1,10 +1,10 @@
-"""Sequences whose label a few sparse or many frequent tokens tell, and what a layer of attention makes of them.
+"""Sequences whose label can be read from a few sparse or from many frequent tokens, and what attention learns of them.
 
-Source: paper 1 (2403.06925), Section 4.1 and appendix A.1. Left of here: estimates. Right of here: results.
+Source: paper 1 (2403.06925), Section 4.1 and appendix A.1.
 
 ``task`` makes the data, ``network`` is the layer of self-attention that is trained on it, ``alignment`` says which
-tokens a network uses. ``predictors`` are what uses one kind of token only, with their sensitivity as a formula;
-``replacements`` computes the sensitivity of anything exactly, by trying all replacements.
+tokens a network uses. ``predictors`` use one kind of token only, and have a formula for their sensitivity;
+``replacements`` computes the sensitivity of any function exactly, by trying all replacements.
 """
 
 from jostle_papers.p2403_06925.synthetic.alignment import alignments, attention_shares, expected_alignments

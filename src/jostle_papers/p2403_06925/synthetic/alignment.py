@@ -16,7 +16,7 @@ def alignments(network: SelfAttention, task: SparseFrequent) -> dict[str, float]
 
     Arguments:
         network: trained or not.
-        task: whose directions.
+        task: with the directions.
     """
     with torch.no_grad():
         rows = torch.nn.functional.normalize(network.readout, dim=1)  # (num_tokens, vocabulary)
@@ -31,7 +31,7 @@ def attention_shares(network: SelfAttention, task: SparseFrequent, tokens: Tenso
 
     Arguments:
         network: trained or not.
-        task: whose groups.
+        task: with the groups.
         tokens: (batch, num_tokens).
     """
     with torch.no_grad():
@@ -47,10 +47,10 @@ def expected_alignments(task: SparseFrequent) -> dict[str, float]:
 
         n_s v_sp + (D / m) v_freq,    D = 2 floor((n_f + n_d) / 2) - n_f.
 
-    Growth from small weights follows it, and so does the separator of least norm under uniform attention. Lengths are
-    n_s and D / sqrt(m), times sqrt(2): these two numbers decide which tokens such a network uses most. With the sparse
-    tokens exchanged it stays right exactly if D / sqrt(m) > n_s. Our own derivation; the paper explains the choice of
-    tokens by sensitivity.
+    Growth from small weights follows it, and so does the separator of least norm under uniform attention. The lengths
+    of its two parts are n_s and D / sqrt(m), times sqrt(2): these two numbers decide which tokens such a network uses
+    most. With the sparse tokens exchanged it stays right exactly if D / sqrt(m) > n_s. Our own derivation; the paper
+    explains the choice of tokens by sensitivity.
 
     >>> task = SparseFrequent(sparse=1, frequent=17, difference=7, kinds=20, vocabulary=69)
     >>> {name: round(cosine, 3) for name, cosine in expected_alignments(task).items()}

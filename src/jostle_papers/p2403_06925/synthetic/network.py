@@ -13,7 +13,7 @@ class SelfAttention(nn.Module):
     X holds the tokens as one-hot rows, (num_tokens, vocabulary); the softmax is over positions, without a factor.
     Source: paper 1 (2403.06925), Eq. 3. All weights start as N(0, scale^2).
 
-    Differs: the paper prints U as a square matrix; the inner product needs (num_tokens, dim), which is taken here.
+    Differs: the paper prints U as a square matrix; the inner product needs (num_tokens, dim), which U has here.
 
     >>> network = SelfAttention(vocabulary=59, num_tokens=50, seed=0)
     >>> network(torch.zeros(2, 50, dtype=torch.int64)).shape, sum(weight.numel() for weight in network.parameters())
@@ -24,7 +24,7 @@ class SelfAttention(nn.Module):
         num_tokens: T, the length of a sequence.
         dim: of queries, keys and values; None for M.
         scale: standard deviation of all initial weights.
-        seed: of the initial weights; torch's own random state is left alone. Other scales give multiples of the same.
+        seed: of the initial weights; another scale gives multiples of the same. Torch's own random state stays.
     """
 
     def __init__(
@@ -43,23 +43,23 @@ class SelfAttention(nn.Module):
 
     @property
     def readout(self) -> Tensor:
-        """U W_V^T, (num_tokens, vocabulary): what a position's attention to a token adds to the logit."""
+        """U W_V^T, (num_tokens, vocabulary): the contribution of a position's attention to a token to the logit."""
         return self.output @ self.value.T
 
     @property
     def scores(self) -> Tensor:
-        """W_Q W_K^T, (vocabulary, vocabulary): of a token that asks, by row, and one that answers, by column."""
+        """W_Q W_K^T, (vocabulary, vocabulary): scores of the query of a token, by row, for the key of a token."""
         return self.query @ self.key.T
 
     def attention(self, tokens: Tensor) -> Tensor:
-        """How much each position attends to each token of the vocabulary, (batch, num_tokens, vocabulary).
+        """The attention of each position to each token of the vocabulary, (batch, num_tokens, vocabulary).
 
-        The softmax over positions, summed over the positions that hold the same token. These have the same score, so
-        it is the softmax of score + log(occurrences) over the vocabulary.
+        It is the softmax over positions, summed over the positions with the same token. These have the same score, so
+        the sum is the softmax of score + log(occurrences) over the vocabulary.
         """
         self._check(tokens)
-        # Without one-hot matrices: a training step on 100 sequences takes 0.9 ms, with them and the formula as printed
-        # 5 to 10. Several networks at once gain nothing; what one step holds just fits into the cache.
+        # Without one-hot matrices a training step on 100 sequences takes 0.9 ms; with them and the formula as printed,
+        # 5 to 10 ms. Several networks at once gain nothing: the tensors of one step just fit into the cache.
         counts = torch.zeros(len(tokens), self.vocabulary, dtype=self.value.dtype, device=tokens.device)
         counts.scatter_add_(1, tokens, torch.ones_like(tokens, dtype=counts.dtype))
         asked = self.scores.index_select(0, tokens.reshape(-1)).reshape(*tokens.shape, self.vocabulary)

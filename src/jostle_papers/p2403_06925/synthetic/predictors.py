@@ -1,4 +1,4 @@
-"""Predictors that use one group of tokens and nothing else, and their sensitivity in closed form."""
+"""Predictors that use one group of tokens only, and their sensitivity in closed form."""
 
 from collections.abc import Callable
 from fractions import Fraction
@@ -16,7 +16,7 @@ def counting(task: SparseFrequent, group: str) -> Callable[[Tensor], Tensor]:
     """The predictor of Tables 1 and 3: tokens of the group that speak for +1, minus those that speak for -1.
 
     Arguments:
-        task: whose vocabulary.
+        task: with the vocabulary.
         group: ``sparse`` or ``frequent``.
 
     Returns:
@@ -44,9 +44,9 @@ def counting_sensitivity(
         p v              lower it by 2 (one for the label becomes one against it),
         p (M - 2v) + (T - p - q) v    lower it by 1 (it becomes another, or another becomes one against it).
 
-    So T M S = both together for D = 1, p v for D = 2, and 0 for D >= 3, where a count of 0 differs from both signs.
-    Source: paper 1 (2403.06925), Def. 4.1, Tables 1 and 3, whose digits it gives for M = 59 and 69; the paper has no
-    formula and names no M.
+    So T M S is the sum of both for D = 1, p v for D = 2, and 0 for D >= 3, where a count of 0 differs from both signs.
+    Source: paper 1 (2403.06925), Def. 4.1, Tables 1 and 3. With M = 59 and 69 the formula gives their digits; the paper
+    has no formula and names no M.
 
     >>> task = SparseFrequent(sparse=3, frequent=5, difference=1, kinds=16, vocabulary=59)
     >>> value = counting_sensitivity(task, "frequent")
@@ -56,12 +56,12 @@ def counting_sensitivity(
     Arguments:
         task: the data.
         group: ``sparse`` or ``frequent``.
-        tie: by how much a count that becomes 0 is a change; 1/2 is also what sign(0) = +1 comes to, on balanced labels.
-        includes_present: whether P may draw the token that is there already.
+        tie: how much a count that becomes 0 counts as a change. With balanced labels, sign(0) = +1 amounts to 1/2.
+        includes_present: whether P may draw the present token again.
     """
     checks.choice("group", group, INFORMATIVE)
     if not 0 <= tie <= 1:
-        raise UsageError(f"tie={tie} must lie between 0 (a count of 0 is no change) and 1 (it is one)")
+        raise UsageError(f"tie={tie} must be from 0 (a count of 0 is no change) to 1 (it is a change)")
     is_sparse = group == "sparse"
     speaking = 1 if is_sparse else task.kinds
     own = task.sparse if is_sparse else task.majority

@@ -1,7 +1,7 @@
 """Exact sensitivity to replacement by a uniform token: every token of the vocabulary at every position.
 
-Here the sum over positions and the mean over the vocabulary of Def. 4.1 are computed and not sampled; what samples
-them is ``jostle.measure`` with ``UniformToken``.
+The sum over positions and the mean over the vocabulary of Def. 4.1 are computed here in full. ``jostle.measure`` with
+``UniformToken`` samples them.
 """
 
 from collections.abc import Callable
@@ -21,8 +21,8 @@ def flips(function: Callable[[Tensor], Tensor], tokens: Tensor, vocabulary: int)
     """Whether each replacement flips the prediction, (batch, num_tokens, vocabulary).
 
     Arguments:
-        function: from tokens (batch, num_tokens) to logits: one, whose sign counts and sign(0) is its own value, or
-            several, whose argmax counts.
+        function: from tokens (batch, num_tokens) to logits: one, whose sign is the prediction (0 is a sign of its
+            own), or several, whose argmax is the prediction.
         tokens: whole numbers, (batch, num_tokens).
         vocabulary: M; replacements are 0 .. M - 1.
 
@@ -46,14 +46,14 @@ def flips(function: Callable[[Tensor], Tensor], tokens: Tensor, vocabulary: int)
 
 
 def attention_flips(network: SelfAttention, tokens: Tensor) -> Tensor:
-    """``flips`` of a layer of self-attention, in float64, at M times fewer operations.
+    """``flips`` of a layer of self-attention, in float64, with M times fewer operations.
 
     A new token v at position tau changes one key and value for every other position i, whose output becomes
 
         (sum over j != tau of e_ij r_ij + e(x_i, v) r(i, v)) / (sum over j != tau of e_ij + e(x_i, v)),
 
-    with e the exponentials of the scores and r the read-out; only position tau itself asks anew. Sums without tau are
-    summed anew and not made by subtraction, which would lose the small remainder where one token has all attention.
+    with e the exponentials of the scores and r the read-out; only position tau itself has a new query. Sums without tau
+    are computed again and not by subtraction, which would lose the small remainder where one token has all attention.
 
     Arguments:
         network: the layer.
@@ -65,7 +65,7 @@ def attention_flips(network: SelfAttention, tokens: Tensor) -> Tensor:
         # The largest score of a row cancels in the quotient.
         exponentials = (scores - scores.amax(dim=1, keepdim=True)).exp()
         clean = torch.sign(network(tokens).double())[:, :, None]  # (batch, 1, 1)
-        parts = [_replaced(exponentials, readout, part) for part in torch.split(tokens, _AT_ONCE)]
+        parts = [_logits_after(exponentials, readout, part) for part in torch.split(tokens, _AT_ONCE)]
     logits = torch.cat(parts)
     if not logits.isfinite().all():
         raise FailureError("attention is so sharp that all tokens of a sequence underflow: use flips instead")
@@ -88,7 +88,7 @@ def exact_sensitivity(
     Arguments:
         function: a ``SelfAttention``, or any function as in ``flips``.
         tokens: whole numbers, (batch, num_tokens).
-        vocabulary: M; a ``SelfAttention`` brings its own.
+        vocabulary: M; not needed for a ``SelfAttention``.
     """
     if isinstance(function, SelfAttention):
         if vocabulary not in (None, function.vocabulary):
@@ -99,7 +99,7 @@ def exact_sensitivity(
     return float(flips(function, tokens, vocabulary).double().mean())
 
 
-def _replaced(exponentials: Tensor, readout: Tensor, tokens: Tensor) -> Tensor:
+def _logits_after(exponentials: Tensor, readout: Tensor, tokens: Tensor) -> Tensor:
     """The logits after every replacement, (batch, num_tokens, vocabulary), from e by row and column and from r."""
     length = tokens.shape[1]
     others = 1 - torch.eye(length, dtype=readout.dtype)  # (j, tau)

@@ -1,7 +1,7 @@
 """The synthetic data of paper 1: a few sparse tokens, many frequent ones, and the rest irrelevant.
 
-Here: the vocabulary, labelled sequences, and the test out of distribution. Not here: what a network makes of them
-(``network``, ``training``) and how sensitive that is (``predictors``, ``replacements``).
+Here: the vocabulary, labelled sequences, and the test out of distribution. Not here: the network (``network``) and
+sensitivities (``predictors``, ``replacements``).
 """
 
 from dataclasses import dataclass, replace
@@ -20,7 +20,7 @@ GROUPS = ("sparse", "frequent", "irrelevant")
 
 @dataclass(frozen=True)
 class SparseFrequent:
-    """Sequences whose label both a rare token and the majority of common ones tell.
+    """Sequences whose label can be read from a rare token and from the majority of common ones.
 
     Vocabulary (Definition 4.2): one sparse token for each label, m frequent ones for each label, and irrelevant ones,
     M in all. A sequence with label y = -1 or 1 (Definition 4.3) holds n_s copies of the sparse token of y; n_f
@@ -31,7 +31,7 @@ class SparseFrequent:
     tokens of +1 and -1 (the paper's e_1 and e_2), 2, 4, .. 2m the frequent ones of +1, 3, 5, .. 2m + 1 those of -1, and
     2m + 2 .. M - 1 are irrelevant.
 
-    Differs: the paper names neither M nor the places of tokens; M is asked for here, and places are uniform.
+    Differs: the paper names neither M nor the places of tokens; M is an argument here, and places are uniform.
 
     >>> task = SparseFrequent(sparse=3, frequent=5, difference=1, kinds=16, vocabulary=59)
     >>> task.majority, task.lead, len(task.group("irrelevant"))
@@ -40,7 +40,7 @@ class SparseFrequent:
     Arguments:
         sparse: n_s, copies of the sparse token.
         frequent: n_f, frequent tokens in a sequence.
-        difference: n_d, by how many the frequent tokens of the label outnumber the others, or one less where
+        difference: n_d, the number by which the frequent tokens of the label outnumber the others, or one less if
             n_f + n_d is odd.
         kinds: m, different frequent tokens for each label.
         vocabulary: M, different tokens in all.
@@ -78,7 +78,7 @@ class SparseFrequent:
 
     @property
     def lead(self) -> int:
-        """By how many they outnumber those of the other label."""
+        """The number by which they outnumber those of the other label."""
         return 2 * self.majority - self.frequent
 
     @property
@@ -88,7 +88,7 @@ class SparseFrequent:
 
     @property
     def least_vocabulary(self) -> int:
-        """The smallest M that holds the sparse and frequent tokens and, where a sequence has any, an irrelevant one."""
+        """The smallest M with room for sparse and frequent tokens and, if a sequence has any, an irrelevant one."""
         return 2 * self.kinds + 2 + (self.num_irrelevant > 0)
 
     def group(self, name: str) -> Tensor:
@@ -101,7 +101,7 @@ class SparseFrequent:
         return torch.arange(first, last)
 
     def direction(self, name: str) -> Tensor:
-        """What a read-out of a group weighs each token with, (vocabulary,): v_sp, v_freq or v_irrel.
+        """The weight of each token in a read-out of a group, (vocabulary,): v_sp, v_freq or v_irrel.
 
         v_sp = e_1 - e_2; v_freq = the sum of the frequent e of +1 minus that of -1; v_irrel = the sum of the
         irrelevant e.
@@ -118,8 +118,8 @@ class SparseFrequent:
         same.
 
         Arguments:
-            count: how many.
-            seed: of everything random.
+            count: number of sequences.
+            seed: of all random numbers.
             split: samples of other splits are independent.
 
         >>> task = SparseFrequent(sparse=1, frequent=3, difference=1, kinds=2, vocabulary=7, num_tokens=6)
@@ -147,8 +147,8 @@ class SparseFrequent:
 def swap_sparse(dataset: Dataset) -> Dataset:
     """The test out of distribution: the same sequences and labels with e_1 and e_2 exchanged.
 
-    What counts sparse tokens is then always wrong, and what counts frequent ones as right as before. Paper 1,
-    Section 4.1.
+    A predictor that counts sparse tokens is then always wrong, and one that counts frequent tokens is as right as
+    before. Paper 1, Section 4.1.
 
     >>> swap_sparse(Dataset("few", torch.tensor([[0, 3, 1, 2]]), torch.tensor([1]), classes=2)).inputs.tolist()
     [[1, 3, 0, 2]]
