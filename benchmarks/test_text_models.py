@@ -20,7 +20,7 @@ import jostle
 from benchmarks.records import record
 from benchmarks.test_text import question_lengths
 from jostle.models.text_causal import CausalTextModel
-from jostle.sampling.prefixes import Resuming
+from jostle.sampling.prefixes import PrefixReader
 
 TEXTS, LENGTH, DRAWS, ROUNDS = 16, 24, 3, 3
 MEASURED = 64
@@ -89,7 +89,7 @@ def test_measuring(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
     def plainly() -> None:
         with monkeypatch.context() as patch:
-            patch.setattr(Resuming, "readings", lambda *_: None)
+            patch.setattr(PrefixReader, "group", lambda *_: None)
             measure()
 
     ratio = statistics.median(seconds(measure) / seconds(plainly) for _ in range(ROUNDS))

@@ -79,7 +79,7 @@ def test_wrong_outputs_are_one_clear_line(response, outputs, message):
 
 
 def test_wrong_rule():
-    with pytest.raises(UsageError, match="rule='max' of flip"):
+    with pytest.raises(UsageError, match="unknown rule 'max'; did you mean argmax"):
         Flip("max")
 
 

@@ -1,19 +1,9 @@
 """What a token becomes: a pure function of the token and of uniform random numbers.
 
-Additive Gaussian noise, the perturbation of paper 1.
-
-A step of fixed length in a random direction.
-
-The flip of a bit.
-
-Replacement by a random token of a vocabulary.
-
-Replacement by a given token.
-
-The removal of a token.
+``GaussianNoise`` (paper 1's), ``Sphere`` (a step of fixed length in a random direction), ``SignFlip`` (a bit),
+``UniformToken`` (a random token of a vocabulary), ``ReplaceBy`` (a given token) and ``Deletion`` (none).
 """
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,6 +16,7 @@ from scipy import special
 from torch import Tensor
 from torch.linalg import vector_norm
 
+from jostle.base import checks
 from jostle.base.errors import UsageError
 from jostle.base.registry import Registry
 from jostle.base.specs import written, written_list
@@ -34,34 +25,34 @@ PERTURBATIONS: Registry[type["Perturbation"]] = Registry("perturbation", group="
 
 
 class Perturbation(ABC):
-    """One way to move a token.
+    """One way to change a token.
 
     A perturbation holds no random state. It says how many uniform numbers it needs for a token of a given size and
-    turns (token, numbers) into the new token, so the same numbers give the same jostle for every model, and the same
+    turns (token, numbers) into the new token. So the same numbers give the same change for every model, and the same
     numbers at another strength give the same direction (common random numbers along a sweep).
     """
 
     @property
     def is_deterministic(self) -> bool:
-        """Whether the new token is a function of the old one alone: then one draw says it all."""
+        """Whether the new token is a function of the old one alone, so that one draw is enough."""
         return False
 
     @property
     def moves_nothing(self) -> bool:
-        """Whether every token stays what it is: noise of std 0, a step of length 0."""
+        """Whether every token stays as it is: noise of std 0, a step of length 0."""
         return False
 
     @property
     def closes_up(self) -> bool:
-        """Whether the token goes and the others of its input move together."""
+        """Whether the token is removed and the rest of its input closes up."""
         return False
 
     def num_uniforms(self, dim: int) -> int:
-        """How many uniform numbers the new value of one token of ``dim`` numbers takes."""
+        """How many uniform numbers one token of ``dim`` numbers needs."""
         return 0 if self.is_deterministic else dim
 
     def check(self, token: Tensor) -> None:  # noqa: B027
-        """Raise if tokens like this one (1, dim) cannot be moved this way."""
+        """Raise if tokens like this one (1, dim) cannot be changed this way."""
 
     @abstractmethod
     def apply(self, tokens: Tensor, uniforms: NDArray[np.float64]) -> Tensor:
@@ -81,12 +72,12 @@ def normals(uniforms: NDArray[np.float64], like: Tensor) -> Tensor:
     return torch.from_numpy(special.ndtri(uniforms)).to(dtype=like.dtype)
 
 
-def numbers(name: str, value: Any, owner: str) -> Tensor:
+def as_numbers(name: str, value: Any) -> Tensor:
     """``value`` as a tensor; anything that is not numbers is refused."""
     try:
         return torch.as_tensor(value)
     except (TypeError, ValueError, RuntimeError):
-        raise UsageError(f"{name}={value!r} of {owner} must be numbers") from None
+        raise checks.wrong(name, value, "numbers") from None
 
 
 def must_be_real(perturbation: Perturbation, token: Tensor) -> None:
@@ -104,13 +95,6 @@ def must_be_real(perturbation: Perturbation, token: Tensor) -> None:
         )
 
 
-def must_be_at_least_zero(name: str, value: float, owner: str) -> None:
-    """Raise unless ``value`` is a finite number >= 0."""
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not is_number or not math.isfinite(value) or value < 0:
-        raise UsageError(f"{name}={value!r} of {owner} must be a finite number, 0 or larger")
-
-
 @PERTURBATIONS.register("gaussian-noise")
 @dataclass(frozen=True)
 class GaussianNoise(Perturbation):
@@ -123,7 +107,7 @@ class GaussianNoise(Perturbation):
     std: float
 
     def __post_init__(self) -> None:
-        must_be_at_least_zero("std", self.std, "GaussianNoise")
+        object.__setattr__(self, "std", checks.number("std", self.std, least=0))
 
     @property
     def is_deterministic(self) -> bool:
@@ -146,7 +130,7 @@ class GaussianNoise(Perturbation):
 @PERTURBATIONS.register("sphere")
 @dataclass(frozen=True)
 class Sphere(Perturbation):
-    """token + radius * u with u uniform on the unit sphere: the average-case twin of paper 3's ball (2402.02969).
+    """token + radius * u with u uniform on the unit sphere: the average case of paper 3's ball (2402.02969).
 
     Arguments:
         radius: the length of the step.
@@ -157,7 +141,8 @@ class Sphere(Perturbation):
     relative: bool = False
 
     def __post_init__(self) -> None:
-        must_be_at_least_zero("radius", self.radius, "Sphere")
+        object.__setattr__(self, "radius", checks.number("radius", self.radius, least=0))
+        checks.truth("relative", self.relative)
 
     @property
     def is_deterministic(self) -> bool:
@@ -215,11 +200,11 @@ class UniformToken(Perturbation):
 
     def __post_init__(self) -> None:
         if isinstance(self.vocabulary, bool) or (isinstance(self.vocabulary, int) and self.vocabulary < 1):
-            raise UsageError(f"vocabulary={self.vocabulary!r} of UniformToken must have at least one token")
+            raise checks.wrong("vocabulary", self.vocabulary, "the number of tokens, at least 1, or the tokens")
         table = (
             torch.arange(self.vocabulary)
             if isinstance(self.vocabulary, int)
-            else numbers("vocabulary", self.vocabulary, "UniformToken")
+            else as_numbers("vocabulary", self.vocabulary)
         )
         if table.dim() not in (1, 2) or len(table) == 0:
             raise UsageError(
@@ -267,9 +252,9 @@ class ReplaceBy(Perturbation):
     token: float | Tensor | Sequence[Any] | ArrayLike
 
     def __post_init__(self) -> None:
-        value = numbers("token", self.token, "ReplaceBy").reshape(-1)
+        value = as_numbers("token", self.token).reshape(-1)
         if value.numel() == 0 or (value.is_floating_point() and not value.isfinite().all()):
-            raise UsageError(f"token={self.token!r} of ReplaceBy must be finite numbers, at least one")
+            raise checks.wrong("token", self.token, "finite numbers, at least one")
         object.__setattr__(self, "_value", value)
 
     @property
@@ -317,8 +302,8 @@ class Deletion(Perturbation):
     pad: int | None = None
 
     def __post_init__(self) -> None:
-        if self.pad is not None and (isinstance(self.pad, bool) or not isinstance(self.pad, int) or self.pad < 0):
-            raise UsageError(f"pad={self.pad!r} of Deletion must be a token id, 0 or larger")
+        if self.pad is not None:
+            object.__setattr__(self, "pad", checks.whole("pad", self.pad, least=0, hint=": a token id"))
 
     @property
     def is_deterministic(self) -> bool:

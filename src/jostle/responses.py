@@ -1,7 +1,7 @@
-"""What counts as a change: a number for each (clean outputs, jostled outputs).
+"""What counts as a change: a number for each pair of clean and jostled outputs.
 
-A response keeps of the clean outputs only what it needs (its *reference*), so that a measurement remembers one integer
-an input for flips, and no outputs.
+A response keeps only what it needs of the clean outputs (its *reference*), so that a measurement of flips remembers one
+integer for each input, and no outputs.
 """
 
 from abc import ABC, abstractmethod
@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 from torch.linalg import vector_norm
 
+from jostle.base import checks
 from jostle.base.errors import UsageError
 from jostle.base.registry import Registry
 
@@ -33,7 +34,7 @@ class Response(ABC):
 
     @abstractmethod
     def reference(self, outputs: Tensor) -> Tensor:
-        """What to remember of clean outputs (batch, ...): (batch, ...)."""
+        """The part of clean outputs (batch, ...) that is remembered, (batch, ...)."""
 
     @abstractmethod
     def change(self, reference: Tensor, outputs: Tensor) -> Tensor:
@@ -49,8 +50,8 @@ class Response(ABC):
 class Flip(Response):
     """1 if the prediction changes, else 0: paper 1 (2403.06925), Def. 4.1.
 
-    The prediction is the sign of a single logit, where sign(0) = 0 is a value of its own, or the argmax of several;
-    a single integer is taken as the class itself.
+    The prediction is the sign of a single logit, where sign(0) = 0 is a value of its own, or the argmax of several
+    logits; a single integer is the class itself.
 
     Arguments:
         rule: ``sign``, ``argmax``, or ``auto``: sign for outputs (batch,) or (batch, 1), argmax for (batch, classes).
@@ -62,8 +63,7 @@ class Flip(Response):
     name: ClassVar[str] = "flip"
 
     def __post_init__(self) -> None:
-        if self.rule not in ("auto", "sign", "argmax"):
-            raise UsageError(f"rule={self.rule!r} of flip must be auto, sign or argmax")
+        checks.choice("rule", self.rule, ("auto", "sign", "argmax"))
 
     def reference(self, outputs: Tensor) -> Tensor:
         logits = logits_of(outputs)
@@ -161,7 +161,7 @@ class Angle(AbsoluteChange):
 
 
 def logits_of(outputs: Tensor) -> Tensor:
-    """Outputs as (batch, classes); one number an input is one logit."""
+    """Outputs as (batch, classes); one number for each input is one logit."""
     if outputs.dim() == 1:
         return outputs[:, None]
     if outputs.dim() != 2 or outputs.shape[1] == 0:

@@ -97,9 +97,9 @@ def test_the_mean_of_special_tokens_against_its_closed_form(plan):
 @pytest.mark.parametrize(
     ("make", "inputs", "message"),
     [
-        (lambda: Words(special_ids="cls"), None, "special_ids='cls' must be token ids"),
-        (lambda: Words(special_ids=()), None, r"special_ids=\(\) must be token ids"),
-        (lambda: Words(special_ids=(-1,)), None, "must be token ids, whole numbers from 0 on"),
+        (lambda: Words(special_ids="cls"), None, "special_ids=.* must be a list of whole numbers, each at least 0"),
+        (lambda: Words(special_ids=()), None, r"special_ids=\(\) must be a list"),
+        (lambda: Words(special_ids=(-1,)), None, r"special_ids=\(-1,\) must be a list of whole numbers"),
         (
             lambda: Words(special="only"),
             padded(TEXTS)["input_ids"],

@@ -33,7 +33,7 @@ def test_only_a_deletion_closes_up_and_only_no_noise_moves_nothing():
 
 @pytest.mark.parametrize("pad", [-1, 1.5, True, "x"])
 def test_padding_is_a_token_id(pad):
-    with pytest.raises(UsageError, match=r"pad=.* of Deletion must be a token id"):
+    with pytest.raises(UsageError, match=r"pad=.* must be a whole number, at least 0: a token id"):
         Deletion(pad=pad)
 
 

@@ -343,7 +343,7 @@ def test_a_model_that_cannot_be_spliced_is_refused_by_name():
             listened = len(self.embeddings._forward_hooks)
             return super().forward(input_ids, attention_mask) + listened
 
-    with pytest.raises(UsageError, match=r"proud answers differently when an embedding of it is replaced by itself"):
+    with pytest.raises(UsageError, match=r"proud answers differently when one of its embeddings is replaced by itself"):
         measured(Proud(), padded(TEXTS), Embeddings(), name="proud")
 
 
@@ -436,7 +436,7 @@ def test_a_whole_text_moves_as_its_tokens_would_and_its_padding_stays(kind, name
 def test_what_a_whole_text_cannot_be_is_one_clear_line():
     with pytest.raises(UsageError, match=r"alignment='right' of Embeddings\(whole=True\)"):
         Embeddings(whole=True, alignment="right")
-    with pytest.raises(UsageError, match="whole=1 of Embeddings must be true or false"):
+    with pytest.raises(UsageError, match="whole=1 must be True or False"):
         Embeddings(whole=1)
     with pytest.raises(UsageError, match="embeddings:after,whole=true: here one token is moved at a time"):
         Site(Bag(), Embeddings(whole=True))

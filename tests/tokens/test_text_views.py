@@ -45,10 +45,10 @@ def test_one_token_is_picked_and_put(view, shape):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Embeddings("afer"), "unknown where of Embeddings 'afer'; did you mean after?"),
+        (lambda: Embeddings("afer"), "unknown where 'afer'; did you mean after?"),
         (lambda: Embeddings("before", module="a.b"), "where='before' and module='a.b' of Embeddings: give one"),
-        (lambda: Embeddings(special="no"), "special='no' of Embeddings must be true, false or only"),
-        (lambda: Words(alignment="centre"), "unknown alignment of Words 'centre'"),
+        (lambda: Embeddings(special="no"), "special='no' must be true, false or only"),
+        (lambda: Words(alignment="centre"), "unknown alignment 'centre'"),
         (lambda: specs.build(VIEWS, "embeddings:specail=false", "tokens"), "did you mean special or special_ids?"),
     ],
 )

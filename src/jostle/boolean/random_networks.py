@@ -23,7 +23,6 @@ from jostle.base.estimate import Interval
 from jostle.base.randomness import Stream
 from jostle.boolean import cube, fourier, networks, pointwise
 from jostle.boolean.networks.ensemble import all_logits, best_batch, check_init, redraw, seed_of
-from jostle.estimates.result import checked_whole
 from jostle.intervals import fixed
 
 __all__ = ["Ensemble", "draw_network", "random_functions", "random_networks"]
@@ -200,8 +199,8 @@ def random_networks(
     >>> found.tables.shape, found.summary()["count"]
     ((3, 16), 3)
     """
-    n, count = checked_whole("n", n, least=1), checked_whole("count", count, least=1)
-    seed = checked_whole("seed", seed)
+    n, count = checks.whole("n", n, least=1), checks.whole("count", count, least=1)
+    seed = checks.whole("seed", seed)
     check_init(init, scale)
     checks.choice("threshold", threshold, THRESHOLDS)
     settings = {"name": name, "init": init, "scale": scale, "seed": seed, "threshold": threshold, **sizes}
@@ -241,8 +240,8 @@ def random_functions(n: int, count: int, seed: int = 0) -> Ensemble:
     >>> float(random_functions(n=10, count=50).total_sensitivity.mean().round(1))
     5.0
     """
-    n, count = checked_whole("n", n, least=1), checked_whole("count", count, least=1)
-    seed = checked_whole("seed", seed)
+    n, count = checks.whole("n", n, least=1), checks.whole("count", count, least=1)
+    seed = checks.whole("seed", seed)
     if n > cube.LARGEST:
         raise UsageError(f"n={n} has too many inputs for tables of random functions; the limit is {cube.LARGEST}")
     stream, none = Stream(seed, "random functions"), np.zeros(1)

@@ -28,7 +28,7 @@ class Request:
 
     >>> request = Request.build(tokens="patches:4", perturbation="gaussian-noise:2", level=0.9)
     >>> request.tokens, request.perturbation, request.level
-    (Patches(key=None, mask_key=None, size=4), GaussianNoise(std=2), 0.9)
+    (Patches(key=None, mask_key=None, size=4), GaussianNoise(std=2.0), 0.9)
 
     Arguments:
         tokens: what a token is.

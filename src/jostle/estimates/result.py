@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, get_args
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -192,31 +192,6 @@ class Settings:
             f"perturbation={self.perturbation}",
             f"plan={self.plan} seed={self.seed}" + (" average=micro" if self.average == "micro" else ""),
         ]
-
-
-_LARGEST_LEVEL = 0.999  # Gaffke's bound is taken over 10,000 resamples
-
-
-def checked_target(target: str) -> Target:
-    """``target`` if it is one."""
-    if target not in get_args(Target):
-        raise UsageError(f"target={target!r} must be dataset (the inputs given) or population (where they came from)")
-    return target  # type: ignore[return-value]
-
-
-def checked_level(level: float) -> float:
-    """``level`` if it is a coverage."""
-    if not isinstance(level, int | float) or not 0 < level <= _LARGEST_LEVEL:
-        raise UsageError(f"level={level!r} must lie between 0 and {_LARGEST_LEVEL}, for example 0.95")
-    return float(level)
-
-
-def checked_whole(name: str, value: int, least: int | None = None) -> int:
-    """``value`` if it is a whole number, and not smaller than ``least``."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or (least is not None and value < least):
-        wanted = "a whole number" if least is None else f"a whole number, at least {least}"
-        raise UsageError(f"{name}={value!r} must be {wanted}")
-    return int(value)
 
 
 REASONS = {

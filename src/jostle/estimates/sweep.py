@@ -1,10 +1,7 @@
-"""What is swept: the strengths, and the kind of jostle that has one.
+"""``sweep``: the sensitivity of models against the strength of the noise, and where the models cross.
 
-Which of two models is more sensitive at which strength: sentences made from intervals and nothing else.
-
-The answer to: how does the sensitivity of models grow with the strength of the noise, and where do they cross?
-
-``sweep``: the sensitivity of models against the strength of the noise.
+First the call and the loop over strengths, then the ``Sweep`` that it returns, then the ``Family`` of perturbations
+that differ in their strength alone, and the sentences that say which model is more sensitive where.
 """
 
 import inspect
@@ -38,7 +35,7 @@ from jostle.estimates.result import (
     Profile,
     Settings,
 )
-from jostle.perturbations import PERTURBATIONS, Perturbation, must_be_at_least_zero
+from jostle.perturbations import PERTURBATIONS, Perturbation
 from jostle.responses import Response
 from jostle.sampling import DefaultPlan, Evaluation, Grid, Plan
 from jostle.tokens import TokenView
@@ -46,310 +43,9 @@ from jostle.tokens import TokenView
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-
-_EXAMPLES = "'gaussian-noise' (its std), 'sphere' (its radius), or a function from a strength to a perturbation"
-
-
-@dataclass(frozen=True)
-class Family:
-    """A kind of jostle whose one strength is left open; at strength 0 it moves nothing.
-
-    >>> family_of("sphere:relative=true").at(0.5)
-    Sphere(radius=0.5, relative=True)
-
-    Arguments:
-        parameter: what the strength is called: ``std``, ``radius``.
-        spec: the kind, without its strength.
-        at: the jostle of a strength.
-    """
-
-    parameter: str
-    spec: str
-    at: Callable[[float], Perturbation]
-
-
-def checked_strengths(stds: Any) -> tuple[float, ...]:
-    """The strengths from weak to strong, each once."""
-    values = stds.tolist() if hasattr(stds, "tolist") else stds
-    if isinstance(values, str) or not isinstance(values, Sequence | set | frozenset):
-        raise UsageError(f"stds={stds!r} must be a list of strengths, for example stds=[0.5, 1, 2, 5]")
-    if not values:
-        raise UsageError("stds is empty: give the strengths of the noise, for example stds=[0.5, 1, 2, 5]")
-    for value in values:
-        must_be_at_least_zero("stds", value.item() if isinstance(value, np.generic) else value, "sweep")
-    return tuple(sorted({float(value) for value in values}))
-
-
-def family_of(perturbation: Any) -> Family:
-    """The kind of jostle that ``perturbation`` names: a spec without its strength, or a function of the strength."""
-    if isinstance(perturbation, Perturbation):
-        kind = perturbation.describe()
-        raise UsageError(f"perturbation={kind} has its strength already, which stds are to say: give {_EXAMPLES}")
-    if not isinstance(perturbation, str) and not callable(perturbation):
-        raise UsageError(f"perturbation={perturbation!r} cannot be swept: give {_EXAMPLES}")
-    make, parameter = _read(perturbation) if isinstance(perturbation, str) else (perturbation, _first(perturbation))
-    try:
-        still = make(0.0)
-    except (UsageError, TypeError):
-        still = None
-    if not isinstance(still, Perturbation) or not still.moves_nothing:
-        raise UsageError(
-            f"perturbation={perturbation!r} has no strength that is 0 where nothing moves: give {_EXAMPLES}"
-        )
-    kind, _, rest = still.describe().partition(":")
-    fixed = [part for part in rest.split(",") if part and part != f"{parameter}=0"]
-    return Family(parameter, ":".join([kind, *([",".join(fixed)] if fixed else [])]), make)
-
-
-def _read(spec: str) -> tuple[Callable[..., Any], str]:
-    name, _, rest = spec.partition(":")
-    made = PERTURBATIONS.get(name)
-    positional, named = specs.arguments(rest)
-    allowed = list(inspect.signature(made).parameters)
-    for key in named:
-        if key not in allowed:
-            raise unknown_name(f"option of {name}", key, allowed)
-    parameter = _first(made)
-    if positional or parameter in named:
-        raise UsageError(f"perturbation={spec!r} has its {parameter} already, which stds are to say: give {name!r}")
-    return partial(made, **named), parameter
-
-
-def _first(make: Callable[..., Any]) -> str:
-    """The name of the first argument; for a function that does not tell, ``strength``."""
-    try:
-        return next(iter(inspect.signature(make).parameters), "strength")
-    except (TypeError, ValueError):
-        return "strength"
-
-
-_MOST_LISTED = 7  # of a longer row only its ends are named
-
-
-def against(first: str, second: str, differences: Mapping[float, Difference], parameter: str = "std") -> str:
-    """At which strengths ``first`` is more sensitive than ``second``, less, or not told apart from it.
-
-    Strengths are gone through from the first to the last, so that a crossing of the two is read from left to right.
-
-    Arguments:
-        first, second: names of the models.
-        differences: ``first - second`` at each strength, weakest first.
-        parameter: what a strength is called.
-    """
-    words = [(_word(difference), strength) for strength, difference in differences.items()]
-    rows = itertools.groupby(words, key=lambda pair: pair[0])
-    parts = [f"{word} at {parameter} {_strengths([strength for _, strength in row])}" for word, row in rows]
-    return f"{first} against {second}: {'; '.join(parts)}."
-
-
-def listed(parts: Sequence[str], joint: str = "and") -> str:
-    """Words as a sentence holds them.
-
-    >>> listed(["MLP"]), listed(["MLP", "CNN", "ViT"], "or")
-    ('MLP', 'MLP, CNN or ViT')
-    """
-    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} {joint} {parts[-1]}"
-
-
-def _word(difference: Difference) -> str:
-    if difference.low > 0:
-        return "more sensitive"
-    return "less sensitive" if difference.high < 0 else "not told apart"
-
-
-def _strengths(strengths: Sequence[float]) -> str:
-    if len(strengths) <= _MOST_LISTED:
-        return listed([f"{strength:g}" for strength in strengths])
-    return f"{strengths[0]:g} to {strengths[-1]:g} (all {len(strengths)} measured there)"
-
-
 ByStrength = dict[float, Comparison]
-
-
-@dataclass(frozen=True, eq=False)
-class Sweep:
-    """One or several models at growing strengths of one kind of jostle, on the same inputs and the same noise.
-
-    ``sweep["vit"][2.0]`` is a ``Measurement``, ``sweep.differences("vit", "mlp")[2.0]`` a paired ``Difference``.
-    The interval of a measurement is at ``level`` on its own. The intervals of a pair's differences share that level
-    over the strengths (Bonferroni): each is at ``shared_level`` = 1 - (1 - level) / (strengths above 0), so that all of
-    one pair hold together at ``level``, and so does its sentence in ``crossings()``. Several pairs do not share.
-
-    Arguments:
-        parameter: what a strength is called: ``std``, ``radius``.
-        perturbation: the kind of jostle, without its strength.
-        shared_level: of the intervals of differences.
-        at: the models and their differences at each strength, weakest first.
-        missing: strengths that were asked for and not reached before an interruption.
-    """
-
-    parameter: str
-    perturbation: str
-    shared_level: float
-    at: ByStrength = field(repr=False)
-    missing: tuple[float, ...] = ()
-
-    kind: ClassVar[str] = "jostle/sweep"
-    version: ClassVar[int] = 1
-
-    def __getitem__(self, name: str) -> dict[float, Measurement]:
-        if name not in self.names:
-            raise unknown_name("model", name, self.names)
-        return {strength: comparison[name] for strength, comparison in self.at.items()}
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.names)
-
-    def __len__(self) -> int:
-        return len(self.names)
-
-    @property
-    def names(self) -> list[str]:
-        """The models, in the order given."""
-        return self._any.names
-
-    @property
-    def strengths(self) -> list[float]:
-        """The strengths that were measured, weakest first."""
-        return list(self.at)
-
-    @property
-    def settings(self) -> Settings:
-        """What was measured, on what, how; ``perturbation`` is that of the strongest noise."""
-        return self._any[self.names[0]].settings
-
-    @property
-    def level(self) -> float:
-        """Coverage of the interval of each measurement."""
-        return self.settings.level
-
-    @property
-    def passes(self) -> int:
-        """Inputs that the model answered which answered most; what it answers to a clean input is asked once."""
-        return max(sum(measured.passes for measured in self[name].values()) for name in self.names)
-
-    @property
-    def warnings(self) -> list[str]:
-        """What is suspicious about the models or the numbers, each once."""
-        return list(dict.fromkeys(text for comparison in self.at.values() for text in comparison.warnings))
-
-    @property
-    def notes(self) -> list[str]:
-        """What is worth knowing and nothing to worry about, each once."""
-        return list(dict.fromkeys(text for comparison in self.at.values() for text in comparison.notes))
-
-    @property
-    def _any(self) -> Comparison:
-        return self.at[max(self.at)]
-
-    def differences(self, first: str | None = None, second: str | None = None) -> dict[float, Difference]:
-        """Sensitivity of ``first`` minus sensitivity of ``second`` by strength, on the same inputs and noise.
-
-        The intervals hold together for all strengths, see ``Sweep``. With two models the names can be left out.
-        """
-        if first is None or second is None:
-            if first is not None or second is not None or len(self) != 2:
-                names = ", ".join(self.names)
-                raise UsageError(f"differences needs the names of two models, and the sweep has {names}")
-            first, second = self.names
-        return {strength: comparison.difference(first, second) for strength, comparison in self.at.items()}
-
-    def crossings(self) -> list[str]:
-        """For each pair of models a sentence: where the first is more sensitive, less, or not told apart.
-
-        Strength 0, at which all models are the same, is passed over.
-        """
-        pairs = [(first, second) for place, first in enumerate(self.names) for second in self.names[place + 1 :]]
-        moving = [strength for strength in self.at if strength > 0]
-        found = {pair: self.differences(*pair) for pair in pairs}
-        return [against(*pair, {s: found[pair][s] for s in moving}, self.parameter) for pair in pairs if moving]
-
-    def __str__(self) -> str:
-        return "\n".join(_lines(self))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Numbers and text for JSON; the means of every single input are left out."""
-        return {
-            "kind": self.kind,
-            "version": self.version,
-            "parameter": self.parameter,
-            "perturbation": self.perturbation,
-            "strengths": self.strengths,
-            "missing": list(self.missing),
-            "models": self.names,
-            "level": self.level,
-            "shared_level": self.shared_level,
-            "crossings": self.crossings(),
-            "comparisons": [_light(comparison.to_dict()) for comparison in self.at.values()],
-        }
-
-    @classmethod
-    def from_dict(cls, record: dict[str, Any]) -> "Sweep":
-        """The sweep that ``to_dict`` wrote."""
-        comparisons = [Comparison.from_dict(part) for part in record["comparisons"]]
-        return cls(
-            parameter=record["parameter"],
-            perturbation=record["perturbation"],
-            shared_level=record["shared_level"],
-            at=dict(zip(record["strengths"], comparisons, strict=True)),
-            missing=tuple(record["missing"]),
-        )
-
-    def save(self, path: str | Path) -> None:
-        """Write to a JSON file, whole or not at all; ``jostle.load`` reads it."""
-        write_text(path, json.dumps(self.to_dict(), indent=1, allow_nan=False) + "\n")
-
-    def plot(self) -> "Figure":
-        """Sensitivity against strength, a line with its band for each model; see ``figures.sweep``."""
-        from jostle.figures.lines import sweep_figure
-
-        return sweep_figure(self)
-
-
-def _light(record: dict[str, Any]) -> dict[str, Any]:
-    """A comparison without the mean of every input: inputs x strengths x pairs of numbers that curves do not need."""
-    return record | {
-        part: [entry | {"per_input": []} for entry in record[part]] for part in ("measurements", "differences")
-    }
-
-
-def _lines(sweep: Sweep) -> list[str]:
-    s = sweep.settings
-    inputs, plan = s.lines()
-    lines = [f"{s.response}, {s.level:.0%} intervals for {TARGETS[s.target]}, each on its own", *_table(sweep)]
-    if len(sweep) > 1:
-        lines += [f"  {sentence}" for sentence in sweep.crossings()]
-        lines.append(f"  (paired differences at {sweep.shared_level:.2%}: of a pair, all together {s.level:.0%})")
-    lines += [f"  {inputs.rpartition(' ')[0]} perturbation={sweep.perturbation}", f"  {plan}", f"  {_effort(sweep)}"]
-    if sweep.missing:
-        left_out = listed([f"{strength:g}" for strength in sweep.missing])
-        lines.append(f"  interrupted before {sweep.parameter} {left_out} was measured")
-    lines += [f"  warning: {text}" for text in sweep.warnings]
-    return lines + [f"  note: {text}" for text in sweep.notes]
-
-
-def _table(sweep: Sweep) -> list[str]:
-    rows = [[sweep.parameter, *sweep.names]]
-    for strength, comparison in sweep.at.items():
-        measured = [comparison[name] for name in sweep.names]
-        rows.append([f"{strength:g}", *(f"{m.value:.4g} [{m.low:.4g}, {m.high:.4g}]" for m in measured)])
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    return ["  " + "   ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
-
-
-def _effort(sweep: Sweep) -> str:
-    """What the numbers cost, and why sampling ended at which strengths."""
-    seconds = sum(comparison[sweep.names[0]].seconds for comparison in sweep.at.values())
-    reasons: dict[str, list[str]] = {}
-    for strength, comparison in sweep.at.items():
-        if strength > 0:
-            reasons.setdefault(comparison.stopped, []).append(f"{strength:g}")
-    ends = [
-        REASONS[reason] + (f" (at {sweep.parameter} {listed(found)})" if len(reasons) > 1 else "")
-        for reason, found in reasons.items()
-    ]
-    spent = f"{sweep.passes:,} passes{' of each model' if len(sweep) > 1 else ''}, {seconds:.1f} s"
-    return "; ".join([spent, *ends])
+_EXAMPLES = "'gaussian-noise' (its std), 'sphere' (its radius), or a function from a strength to a perturbation"
+_MOST_LISTED = 7  # strengths in a sentence; a longer list is written as from ... to ...
 
 
 def sweep(
@@ -370,14 +66,14 @@ def sweep(
     device: str | None = None,
     progress: progress_bar.Progress = False,
     name: str = "model",
-) -> Sweep:
+) -> "Sweep":
     """Measure one or several models at several strengths of the noise: which one is more sensitive can change with it.
 
     All strengths and all models share inputs, their order and the noise: noise of std s is s times the same Gaussian
-    numbers. Curves of one seed are therefore smooth, and differences between models paired. Each strength is what
-    ``measure`` or ``compare`` gives for it with the same seed and plan, except that clean inputs are asked about once
-    for all strengths; where ``max_passes`` ends the sampling, later strengths therefore get a few more trials. A
-    strength of 0 is exactly 0 and costs no pass.
+    numbers. Curves of one seed are therefore smooth, and differences between models paired. The result at a strength is
+    that of ``measure`` or ``compare`` with the same seed and plan, except that models are asked about clean inputs once
+    for all strengths; where ``max_passes`` ends the sampling, later strengths therefore get a few more trials. The
+    result at strength 0 is exactly 0 and costs no pass.
 
     >>> import torch, jostle
     >>> x = torch.randn(200, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
@@ -391,9 +87,9 @@ def sweep(
     Arguments:
         models: one model, or a mapping from names to models.
         stds: the strengths, 0 or larger, in any order.
-        perturbation: the kind of jostle that has the strength: ``"gaussian-noise"``, ``"sphere"`` (``stds`` are then
-            radii), ``"sphere:relative=true"``, or a function from a strength to a perturbation.
-        plan: for each strength, as in ``measure``; with several models it goes on until it is met for all.
+        perturbation: the kind of perturbation that has the strength: ``"gaussian-noise"``, ``"sphere"`` (``stds`` are
+            then radii), ``"sphere:relative=true"``, or a function from a strength to a perturbation.
+        plan: for each strength, as in ``measure``; with several models sampling continues until it is met for all.
         level: coverage of each interval of a measurement, and of all differences of a pair together.
         name: how messages and files call a single model.
 
@@ -428,18 +124,18 @@ def sweep(
 
 def run_sweep(
     request: Request,
-    family: Family,
+    family: "Family",
     strengths: tuple[float, ...],
     models: Mapping[str, Model],
     inputs: Any,
     progress: progress_bar.Progress = False,
     known: Mapping[str, Iterable[str]] | None = None,
-) -> Sweep:
+) -> "Sweep":
     """What ``sweep`` returns, without Python warnings; ``missing`` names the strengths that Ctrl-C left unmeasured.
 
     Arguments:
         request: what is asked at every strength; its perturbation is that of the largest one.
-        family: the kind of jostle.
+        family: the perturbations.
         strengths: of ``checked_strengths``.
         models, inputs, progress, known: as for ``run_request``.
     """
@@ -540,3 +236,299 @@ def _part(
         )
 
     return progress_bar.reporter(tell, "")
+
+
+@dataclass(frozen=True, eq=False)
+class Sweep:
+    """One or several models at growing strengths of one perturbation, on the same inputs and the same noise.
+
+    ``sweep["vit"][2.0]`` is a ``Measurement``, ``sweep.differences("vit", "mlp")[2.0]`` a paired ``Difference``.
+    The interval of a measurement is at ``level`` on its own. The intervals of a pair's differences share that level
+    over the strengths (Bonferroni): each is at ``shared_level`` = 1 - (1 - level) / (strengths above 0), so that all of
+    one pair hold together at ``level``, and so does its sentence in ``crossings()``. Several pairs do not share.
+
+    Arguments:
+        parameter: the name of the strength: ``std``, ``radius``.
+        perturbation: its kind, without the strength.
+        shared_level: of the intervals of differences.
+        at: the models and their differences at each strength, weakest first.
+        missing: strengths that were not measured because of an interruption.
+    """
+
+    parameter: str
+    perturbation: str
+    shared_level: float
+    at: ByStrength = field(repr=False)
+    missing: tuple[float, ...] = ()
+
+    kind: ClassVar[str] = "jostle/sweep"
+    version: ClassVar[int] = 1
+
+    def __getitem__(self, name: str) -> dict[float, Measurement]:
+        if name not in self.names:
+            raise unknown_name("model", name, self.names)
+        return {strength: comparison[name] for strength, comparison in self.at.items()}
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    @property
+    def names(self) -> list[str]:
+        """The models, in the order given."""
+        return self._any.names
+
+    @property
+    def strengths(self) -> list[float]:
+        """The strengths that were measured, weakest first."""
+        return list(self.at)
+
+    @property
+    def settings(self) -> Settings:
+        """What was measured, on what, how; ``perturbation`` is that of the strongest noise."""
+        return self._any[self.names[0]].settings
+
+    @property
+    def level(self) -> float:
+        """Coverage of the interval of each measurement."""
+        return self.settings.level
+
+    @property
+    def passes(self) -> int:
+        """The largest number of inputs that any model answered; clean inputs are counted once."""
+        return max(sum(measured.passes for measured in self[name].values()) for name in self.names)
+
+    @property
+    def warnings(self) -> list[str]:
+        """What is suspicious about the models or the numbers, each once."""
+        return list(dict.fromkeys(text for comparison in self.at.values() for text in comparison.warnings))
+
+    @property
+    def notes(self) -> list[str]:
+        """What is worth knowing and nothing to worry about, each once."""
+        return list(dict.fromkeys(text for comparison in self.at.values() for text in comparison.notes))
+
+    @property
+    def _any(self) -> Comparison:
+        return self.at[max(self.at)]
+
+    def differences(self, first: str | None = None, second: str | None = None) -> dict[float, Difference]:
+        """Sensitivity of ``first`` minus sensitivity of ``second`` by strength, on the same inputs and noise.
+
+        The intervals hold together for all strengths, see ``Sweep``. With two models the names can be left out.
+        """
+        if first is None or second is None:
+            if first is not None or second is not None or len(self) != 2:
+                names = ", ".join(self.names)
+                raise UsageError(f"differences needs the names of two models, and the sweep has {names}")
+            first, second = self.names
+        return {strength: comparison.difference(first, second) for strength, comparison in self.at.items()}
+
+    def crossings(self) -> list[str]:
+        """For each pair of models a sentence: where the first is more sensitive, less, or not told apart.
+
+        Strength 0, at which all models are equal, is left out.
+        """
+        pairs = [(first, second) for place, first in enumerate(self.names) for second in self.names[place + 1 :]]
+        moving = [strength for strength in self.at if strength > 0]
+        found = {pair: self.differences(*pair) for pair in pairs}
+        return [against(*pair, {s: found[pair][s] for s in moving}, self.parameter) for pair in pairs if moving]
+
+    def __str__(self) -> str:
+        return "\n".join(_lines(self))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Numbers and text for JSON; the means of every single input are left out."""
+        return {
+            "kind": self.kind,
+            "version": self.version,
+            "parameter": self.parameter,
+            "perturbation": self.perturbation,
+            "strengths": self.strengths,
+            "missing": list(self.missing),
+            "models": self.names,
+            "level": self.level,
+            "shared_level": self.shared_level,
+            "crossings": self.crossings(),
+            "comparisons": [_light(comparison.to_dict()) for comparison in self.at.values()],
+        }
+
+    @classmethod
+    def from_dict(cls, record: dict[str, Any]) -> "Sweep":
+        """The sweep that ``to_dict`` wrote."""
+        comparisons = [Comparison.from_dict(part) for part in record["comparisons"]]
+        return cls(
+            parameter=record["parameter"],
+            perturbation=record["perturbation"],
+            shared_level=record["shared_level"],
+            at=dict(zip(record["strengths"], comparisons, strict=True)),
+            missing=tuple(record["missing"]),
+        )
+
+    def save(self, path: str | Path) -> None:
+        """Write to a JSON file, whole or not at all; ``jostle.load`` reads it."""
+        write_text(path, json.dumps(self.to_dict(), indent=1, allow_nan=False) + "\n")
+
+    def plot(self) -> "Figure":
+        """Sensitivity against strength, a line with its band for each model; see ``figures.sweep``."""
+        from jostle.figures.lines import sweep_figure
+
+        return sweep_figure(self)
+
+
+def _light(record: dict[str, Any]) -> dict[str, Any]:
+    """A comparison without the mean of every input: inputs x strengths x pairs of numbers that curves do not need."""
+    return record | {
+        part: [entry | {"per_input": []} for entry in record[part]] for part in ("measurements", "differences")
+    }
+
+
+def _lines(sweep: Sweep) -> list[str]:
+    s = sweep.settings
+    inputs, plan = s.lines()
+    lines = [f"{s.response}, {s.level:.0%} intervals for {TARGETS[s.target]}, each on its own", *_table(sweep)]
+    if len(sweep) > 1:
+        lines += [f"  {sentence}" for sentence in sweep.crossings()]
+        lines.append(f"  (paired differences at {sweep.shared_level:.2%}: of a pair, all together {s.level:.0%})")
+    lines += [f"  {inputs.rpartition(' ')[0]} perturbation={sweep.perturbation}", f"  {plan}", f"  {_effort(sweep)}"]
+    if sweep.missing:
+        left_out = listed([f"{strength:g}" for strength in sweep.missing])
+        lines.append(f"  interrupted before {sweep.parameter} {left_out} was measured")
+    lines += [f"  warning: {text}" for text in sweep.warnings]
+    return lines + [f"  note: {text}" for text in sweep.notes]
+
+
+def _table(sweep: Sweep) -> list[str]:
+    rows = [[sweep.parameter, *sweep.names]]
+    for strength, comparison in sweep.at.items():
+        measured = [comparison[name] for name in sweep.names]
+        rows.append([f"{strength:g}", *(f"{m.value:.4g} [{m.low:.4g}, {m.high:.4g}]" for m in measured)])
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    return ["  " + "   ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
+
+
+def _effort(sweep: Sweep) -> str:
+    """What the numbers cost, and why sampling ended."""
+    seconds = sum(comparison[sweep.names[0]].seconds for comparison in sweep.at.values())
+    reasons: dict[str, list[str]] = {}
+    for strength, comparison in sweep.at.items():
+        if strength > 0:
+            reasons.setdefault(comparison.stopped, []).append(f"{strength:g}")
+    ends = [
+        REASONS[reason] + (f" (at {sweep.parameter} {listed(found)})" if len(reasons) > 1 else "")
+        for reason, found in reasons.items()
+    ]
+    spent = f"{sweep.passes:,} passes{' of each model' if len(sweep) > 1 else ''}, {seconds:.1f} s"
+    return "; ".join([spent, *ends])
+
+
+@dataclass(frozen=True)
+class Family:
+    """Perturbations of one kind that differ in their strength; at strength 0 nothing changes.
+
+    >>> family_of("sphere:relative=true").at(0.5)
+    Sphere(radius=0.5, relative=True)
+
+    Arguments:
+        parameter: the name of the strength: ``std``, ``radius``.
+        spec: the kind, without its strength.
+        at: from a strength to the perturbation.
+    """
+
+    parameter: str
+    spec: str
+    at: Callable[[float], Perturbation]
+
+
+def checked_strengths(stds: Any) -> tuple[float, ...]:
+    """The strengths from weak to strong, each once."""
+    values = stds.tolist() if hasattr(stds, "tolist") else stds
+    if isinstance(values, str) or not isinstance(values, Sequence | set | frozenset):
+        raise UsageError(f"stds={stds!r} must be a list of strengths, for example stds=[0.5, 1, 2, 5]")
+    if not values:
+        raise UsageError("stds is empty: give the strengths of the noise, for example stds=[0.5, 1, 2, 5]")
+    for value in values:
+        checks.number("stds", value, least=0)
+    return tuple(sorted({float(value) for value in values}))
+
+
+def family_of(perturbation: Any) -> Family:
+    """The family that ``perturbation`` names: a spec without its strength, or a function of the strength."""
+    if isinstance(perturbation, Perturbation):
+        kind = perturbation.describe()
+        raise UsageError(f"perturbation={kind} has its strength already, which stds are to say: give {_EXAMPLES}")
+    if not isinstance(perturbation, str) and not callable(perturbation):
+        raise UsageError(f"perturbation={perturbation!r} cannot be swept: give {_EXAMPLES}")
+    make, parameter = _read(perturbation) if isinstance(perturbation, str) else (perturbation, _first(perturbation))
+    try:
+        still = make(0.0)
+    except (UsageError, TypeError):
+        still = None
+    if not isinstance(still, Perturbation) or not still.moves_nothing:
+        raise UsageError(
+            f"perturbation={perturbation!r} has no strength that is 0 where nothing moves: give {_EXAMPLES}"
+        )
+    kind, _, rest = still.describe().partition(":")
+    fixed = [part for part in rest.split(",") if part and part != f"{parameter}=0"]
+    return Family(parameter, ":".join([kind, *([",".join(fixed)] if fixed else [])]), make)
+
+
+def _read(spec: str) -> tuple[Callable[..., Any], str]:
+    name, _, rest = spec.partition(":")
+    made = PERTURBATIONS.get(name)
+    positional, named = specs.arguments(rest)
+    allowed = list(inspect.signature(made).parameters)
+    for key in named:
+        if key not in allowed:
+            raise unknown_name(f"option of {name}", key, allowed)
+    parameter = _first(made)
+    if positional or parameter in named:
+        raise UsageError(f"perturbation={spec!r} has its {parameter} already, which stds are to say: give {name!r}")
+    return partial(made, **named), parameter
+
+
+def _first(make: Callable[..., Any]) -> str:
+    """The name of the first argument; for a function that does not tell, ``strength``."""
+    try:
+        return next(iter(inspect.signature(make).parameters), "strength")
+    except (TypeError, ValueError):
+        return "strength"
+
+
+def against(first: str, second: str, differences: Mapping[float, Difference], parameter: str = "std") -> str:
+    """A sentence: at which strengths ``first`` is more sensitive than ``second``, less, or not told apart.
+
+    Strengths come from weak to strong, so that a crossing of the two models reads from left to right.
+
+    Arguments:
+        first, second: names of the models.
+        differences: ``first - second`` at each strength, weakest first.
+        parameter: the name of the strength.
+    """
+    words = [(_word(difference), strength) for strength, difference in differences.items()]
+    rows = itertools.groupby(words, key=lambda pair: pair[0])
+    parts = [f"{word} at {parameter} {_strengths([strength for _, strength in row])}" for word, row in rows]
+    return f"{first} against {second}: {'; '.join(parts)}."
+
+
+def listed(parts: Sequence[str], joint: str = "and") -> str:
+    """Words as a list within a sentence.
+
+    >>> listed(["MLP"]), listed(["MLP", "CNN", "ViT"], "or")
+    ('MLP', 'MLP, CNN or ViT')
+    """
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} {joint} {parts[-1]}"
+
+
+def _word(difference: Difference) -> str:
+    if difference.low > 0:
+        return "more sensitive"
+    return "less sensitive" if difference.high < 0 else "not told apart"
+
+
+def _strengths(strengths: Sequence[float]) -> str:
+    if len(strengths) <= _MOST_LISTED:
+        return listed([f"{strength:g}" for strength in strengths])
+    return f"{strengths[0]:g} to {strengths[-1]:g} (all {len(strengths)} measured there)"

@@ -20,7 +20,7 @@ from jostle.tokens import Inputs
 
 @dataclass(frozen=True)
 class Support:
-    """The values of a change: 0 and 1 for flips, -1, 0, 1 for a difference of flips, or any real number.
+    """The possible values of a change: 0 and 1 for flips, -1, 0, 1 for a difference of flips, or any real number.
 
     Arguments:
         values: the possible values in increasing order, one apart; empty for real numbers.
@@ -30,7 +30,7 @@ class Support:
 
     @property
     def is_discrete(self) -> bool:
-        """Whether counts of the values say everything."""
+        """Whether there are only a few values, so that their counts are all that an interval needs."""
         return bool(self.values)
 
     @property
@@ -53,12 +53,16 @@ REAL = Support()
 class GridTally:
     """Sums over all triples of a grid, never N x T of anything.
 
-    Trials arrive input by input with all their tokens and draws. A cell is one (input, token) with its draws.
+    Trials arrive input by input with all their tokens and draws.
+
+    Attributes:
+        per_input: (N,) the mean change of each input; NaN before its trials arrive.
+        trials: finite trials so far.
 
     Arguments:
         request: what is asked.
         plan: the grid.
-        inputs: what is counted is about.
+        inputs: the inputs of the trials.
         support: the values a change can take.
         level: of the intervals.
     """
@@ -83,58 +87,58 @@ class GridTally:
         self._counts = np.zeros(len(self.support.values))  # trials by value
         self._sizes: set[int] = set()  # finite trials of an input: one number if all inputs weigh the same
         low, high = self.support.bounds if self.support.is_discrete else (0.0, 0.0)
-        self._cell_counts = np.zeros((tokens, int(high - low) * self.draws + 1))  # cells by position and sum
-        self._cell_moments = np.zeros((3, tokens))  # count, sum and sum of squares of cell means, by position
+        self._sum_counts = np.zeros((tokens, int(high - low) * self.draws + 1))  # tokens by position and sum of draws
+        self._moments = np.zeros((3, tokens))  # count, sum and sum of squares of token means, by position
 
     def add(self, trials: Trials, changes: Floats) -> None:
-        """Take in the changes of whole inputs; NaN marks a trial that failed and is left out."""
-        cells = changes.reshape(-1, self.draws)
+        """Count the changes of whole inputs; NaN marks a trial that failed and is left out."""
+        changes = changes.reshape(-1, self.draws)  # (tokens of all inputs, draws)
         owner, token = trials.inputs[:: self.draws], trials.tokens[:: self.draws]
-        finite = np.isfinite(cells)
+        finite = np.isfinite(changes)
         self.trials += int(finite.sum())
         self._failed += int((~finite).sum())
-        self._add_inputs(owner, cells, finite)
-        self._add_positions(token, cells, finite)
+        self._add_inputs(owner, changes, finite)
+        self._add_positions(token, changes, finite)
 
-    def _add_inputs(self, owner: np.ndarray, cells: Floats, finite: np.ndarray) -> None:
+    def _add_inputs(self, owner: np.ndarray, changes: Floats, finite: np.ndarray) -> None:
         index, back = np.unique(owner, return_inverse=True)
-        filled = np.where(finite, cells, 0.0)
+        filled = np.where(finite, changes, 0.0)
         counts = np.bincount(back, weights=finite.sum(axis=1)).astype(np.float64)
         with np.errstate(invalid="ignore", divide="ignore"):
             self.per_input[index] = np.bincount(back, weights=filled.sum(axis=1)) / counts
-            self._noise_variance[index] = self._variance_of_means(back, cells, counts)
+            self._noise_variance[index] = self._variance_of_means(back, changes, counts)
         self._trials_of[index] = counts
         self._sizes.update(counts.astype(int).tolist())
         if self.support.is_discrete:
-            self._counts += self.support.count(cells[finite])
+            self._counts += self.support.count(changes[finite])
 
-    def _variance_of_means(self, back: np.ndarray, cells: Floats, counts: Floats) -> Floats:
+    def _variance_of_means(self, back: np.ndarray, changes: Floats, counts: Floats) -> Floats:
         """The variance of each input's mean given the input.
 
-        With several draws, from the spread within cells. With one, from the spread over tokens, which is at least as
-        large; an input with one token and one draw gives NaN.
+        With several draws, from the spread over the draws of a token. With one, from the spread over tokens, which is
+        at least as large; an input with one token and one draw gives NaN.
         """
         if self.draws > 1:
-            finite = np.isfinite(cells)
+            finite = np.isfinite(changes)
             size = np.maximum(finite.sum(axis=1), 1)
-            deviation = np.where(finite, cells - np.nansum(cells, axis=1, keepdims=True) / size[:, None], 0.0)
+            deviation = np.where(finite, changes - np.nansum(changes, axis=1, keepdims=True) / size[:, None], 0.0)
             within = (deviation**2).sum(axis=1) / np.maximum(size - 1, 1) * size
             return np.asarray(np.bincount(back, weights=within) / counts**2)
-        change = np.nan_to_num(cells[:, 0])
+        change = np.nan_to_num(changes[:, 0])
         mean = np.bincount(back, weights=change) / counts
-        spread = np.bincount(back, weights=np.where(np.isfinite(cells[:, 0]), (change - mean[back]) ** 2, 0.0))
+        spread = np.bincount(back, weights=np.where(np.isfinite(changes[:, 0]), (change - mean[back]) ** 2, 0.0))
         return np.asarray(spread / (counts - 1) / counts)
 
-    def _add_positions(self, token: np.ndarray, cells: Floats, finite: np.ndarray) -> None:
+    def _add_positions(self, token: np.ndarray, changes: Floats, finite: np.ndarray) -> None:
         whole = finite.all(axis=1)
-        sums = cells[whole].sum(axis=1)
+        sums = changes[whole].sum(axis=1)
         if self.support.is_discrete:
             column = (sums - self.support.values[0] * self.draws).astype(np.int64)
-            np.add.at(self._cell_counts, (token[whole], column), 1)
-        tokens = self._cell_moments.shape[1]
+            np.add.at(self._sum_counts, (token[whole], column), 1)
+        tokens = self._moments.shape[1]
         means = sums / self.draws
         for row, weights in enumerate((np.ones_like(means), means, means**2)):
-            self._cell_moments[row] += np.bincount(token[whole], weights=weights, minlength=tokens)
+            self._moments[row] += np.bincount(token[whole], weights=weights, minlength=tokens)
 
     @property
     def value(self) -> float:
@@ -152,7 +156,7 @@ class GridTally:
 
     @property
     def half_width(self) -> float:
-        """Roughly half of the population interval so far, quick enough to show while running."""
+        """Roughly half of the width of the population interval so far, quick enough to show while running."""
         seen = self.per_input[np.isfinite(self.per_input)]
         return float(2 * seen.std() / np.sqrt(len(seen))) if len(seen) else float("nan")
 
@@ -172,7 +176,7 @@ class GridTally:
         return "inputs as clusters, Gaffke's bound" if self.support.is_discrete else "inputs as clusters, Student's t"
 
     def _clustered(self, means: Floats) -> tuple[float, float]:
-        """An interval from one mean an input."""
+        """An interval from one mean for each input."""
         if self._by_token and self.support.is_discrete:
             return fixed.bounded_ratio(means, self._seen_sizes, self.level, self.support.bounds)
         if self._by_token:
@@ -209,7 +213,7 @@ class GridTally:
         return Interval(value - reach, value + reach, self.level, "dataset", "draws as strata, normal")
 
     def _profile(self) -> Profile:
-        count, total, squares = self._cell_moments
+        count, total, squares = self._moments
         with np.errstate(invalid="ignore", divide="ignore"):
             means = total / count
             variance = (squares - count * means**2) / (count - 1)
@@ -233,10 +237,10 @@ class GridTally:
 
     def _bounded_positions(self, count: Floats) -> tuple[Floats, Floats]:
         bounds = self.support.bounds
-        values = np.linspace(*bounds, self._cell_counts.shape[1])
+        values = np.linspace(*bounds, self._sum_counts.shape[1])
         ends = [
-            fixed.bounded_mean(values, row, self.level, bounds) if cells else bounds
-            for row, cells in zip(self._cell_counts, count, strict=True)
+            fixed.bounded_mean(values, row, self.level, bounds) if tokens else bounds
+            for row, tokens in zip(self._sum_counts, count, strict=True)
         ]
         low, high = zip(*ends, strict=True)
         return np.asarray(low), np.asarray(high)
@@ -249,7 +253,7 @@ _CALIBRATED = 0.8, 0.99
 
 @dataclass
 class Moments:
-    """What the intervals need of independent draws: counts of values, or the first two moments."""
+    """What intervals need to know about independent draws: counts of their values, or the first two moments."""
 
     support: Support
     counts: Floats
@@ -260,7 +264,7 @@ class Moments:
         return cls(support, np.zeros(len(support.values) if support.is_discrete else 3))
 
     def add(self, changes: Floats) -> None:
-        """Take in finite changes."""
+        """Count finite changes."""
         self.counts = self.counts + self.rows(self.support, changes).sum(axis=0)
 
     @staticmethod
@@ -272,7 +276,7 @@ class Moments:
 
     @property
     def size(self) -> int:
-        """How many draws."""
+        """The number of draws."""
         return int(self.counts.sum() if self.support.is_discrete else self.counts[0])
 
     @property
@@ -302,7 +306,7 @@ class UntilTally:
             long inputs are drawn more often: first visits then say nothing about a population, and there is no
             interval for it.
         plan: the stopping rule; the intervals are tuned to be narrowest where it stops.
-        inputs: what is counted is about.
+        inputs: the inputs of the trials.
         support: the values a change can take.
         level: of the intervals.
         decides_alone: whether this tally alone decides when sampling stops. If it does, and changes are flips, the
@@ -330,7 +334,7 @@ class UntilTally:
         self._real_horizon: float | None = None
 
     def add(self, trials: Trials, changes: Floats) -> None:
-        """Take in changes in the order of the draws; NaN marks a trial that failed and is left out."""
+        """Count changes in the order of the draws; NaN marks a trial that failed and is left out."""
         kept = np.isfinite(changes)
         inputs, tokens, changes = trials.inputs[kept], trials.tokens[kept], changes[kept]
         self._all.add(changes)
@@ -355,10 +359,10 @@ class UntilTally:
 
     @property
     def may_stop(self) -> bool:
-        """Whether there is enough to judge a precision by.
+        """Whether there are enough draws to judge the precision.
 
-        For flips the intervals know it themselves. Those of real changes are asymptotic: draws that are all zero have
-        no spread, and would look infinitely precise.
+        Intervals of flips are valid for any number of draws. Those of real changes are asymptotic: draws that are all
+        zero have no spread, and would look infinitely precise.
         """
         if self.support.is_discrete:
             return True
@@ -370,7 +374,7 @@ class UntilTally:
         return bool((self._visits > 0).all())
 
     def candidate(self) -> Interval:
-        """What the stopping rule looks at: the interval for ``target`` if sampling stops here by the rule."""
+        """The interval that the stopping rule looks at: the one for ``target`` if sampling stops here."""
         if not self._peeks:
             return self.interval(self.target)
         moments = self._all if self.target == "dataset" else self._first
@@ -383,7 +387,7 @@ class UntilTally:
         self._has_settled = True
 
     def interval(self, target: Target) -> Interval:
-        """The interval for ``target`` now; until the rule is met, it holds at every look together."""
+        """The interval for ``target`` now; until the rule is met, the intervals of all looks hold together."""
         if self._peeks and target == self.target and self._has_settled:
             return self.candidate()
         if self.request.average == "micro" and target == "population":
@@ -408,7 +412,7 @@ class UntilTally:
         return MeanChange(self.value, interval, other, per_input, self._profile(), self._all.size)
 
     def _ends(self, moments: Moments, share: float, level: float, cap: float = np.inf) -> tuple[float, float]:
-        """Ends of the confidence sequence from ``moments``, which receive this share of all draws, at most ``cap``."""
+        """Ends of the confidence sequence of draws with these moments, which are this share of all, at most ``cap``."""
         if self.support == BINARY:
 
             def horizon(p: Floats) -> Floats:
@@ -421,13 +425,13 @@ class UntilTally:
         return anytime.asymptotic(moments.mean, moments.variance, moments.size, level, tuned)
 
     def _plan_real(self) -> float:
-        """How many draws a real-valued mean will need, from a pilot: the mixture is tuned to that."""
+        """How many draws a real-valued mean will need, judged by a pilot; the interval is narrowest there."""
         aim = self.plan.half_width or (self.plan.relative or 0.0) * abs(self._all.mean)
         return min(9.2 * self._all.variance / max(aim, 1e-9) ** 2, 1e12)
 
     def _profile(self) -> Profile:
         share, blank = 1 / len(self._by_position), (np.nan, np.nan)
-        distinct, back = np.unique(self._by_position, axis=0, return_inverse=True)  # many positions are alike
+        distinct, back = np.unique(self._by_position, axis=0, return_inverse=True)  # many rows are equal
         rows = [Moments(self.support, counts) for counts in distinct]
         ends = np.asarray([self._ends(row, share, self.level) if row.size else blank for row in rows])[back]
         values = np.asarray([row.mean for row in rows])[back]

@@ -1,4 +1,8 @@
-"""Trials in, changes out: builds jostled batches once and asks every model about them."""
+"""Trials in, changes out: jostled batches are made once, and every model is asked about them.
+
+``Evaluation.changes`` is the hot path: draw the noise, change one token of each input, ask the models batch by batch,
+and compare their outputs with those for the clean inputs, which ``References`` remember.
+"""
 
 import copy
 import functools
@@ -16,7 +20,7 @@ from jostle.base.randomness import Stream
 from jostle.perturbations import Perturbation
 from jostle.responses import Response
 from jostle.sampling.plans import TOKENS_ON_CPU, Batching, Integers, Trials
-from jostle.sampling.prefixes import Resuming, can_resume
+from jostle.sampling.prefixes import PrefixReader, can_continue
 from jostle.sampling.text_checks import Move, check_text, padding_to_fill_with
 from jostle.tokens import Batch, Inputs, TokenFunction
 from jostle.tokens.padding import beginning_at, closed_up, without_free_column
@@ -30,17 +34,21 @@ _REMEMBERED_NUMBERS = 2**25
 
 
 class Evaluation:
-    """Several models, one set of inputs, one kind of jostle, one response.
+    """Several models, one set of inputs, one perturbation, one response.
 
     Memory holds one batch, one chunk of random numbers and outputs, and the references of the inputs visited so far,
     never N x T of anything.
+
+    Attributes:
+        nonfinite: (models,) trials without a finite change so far.
+        batching: how trials are cut into batches.
 
     Arguments:
         functions: the models; all see the same jostled inputs.
         perturbation: what a token becomes.
         response: what counts as a change.
         seed: of the noise.
-        batch_size: how many inputs a model answers at once.
+        batch_size: the most inputs that a model is given at once.
     """
 
     def __init__(
@@ -63,8 +71,8 @@ class Evaluation:
         batches = _UNIFORMS_AT_ONCE // max(1, self._num_uniforms) // batch_size
         self._chunk = batch_size * min(max(batches, 1), _BATCHES_AT_ONCE)
         is_text = self.inputs.padding is not None
-        self._resuming = [
-            Resuming(function, self.batching) if is_text and can_resume(function, perturbation) else None
+        self._readers = [
+            PrefixReader(function, self.batching) if is_text and can_continue(function, perturbation) else None
             for function in functions
         ]
         self._references = [References(function, response, self.batching) for function in functions]
@@ -72,23 +80,23 @@ class Evaluation:
 
     @property
     def passes(self) -> int:
-        """Inputs answered by the model that answered most."""
+        """The largest number of inputs that any of the models has answered."""
         return max(function.passes for function in self.functions)
 
     def restart(self, perturbation: Perturbation) -> None:
-        """Go on with another strength of the same kind of jostle: counts begin anew, clean answers are remembered."""
+        """Go on with another strength of the same perturbation: counts start at 0, clean answers are remembered."""
         self.perturbation = perturbation
         self.nonfinite[:] = 0
         for function in self.functions:
             function.passes, function.warnings, function.notes = 0, [], []
 
     def check(self) -> None:
-        """Raise if the models cannot be asked as they will be; for text, see ``check_text``."""
+        """Raise if the models cannot be asked about these texts, see ``check_text``; other inputs need no check."""
         if self.inputs.padding is not None:
             check_text(self.functions, self.perturbation, self.batching)
 
     def prepare(self, indices: Integers) -> None:
-        """Make the clean passes of these inputs now, in full batches."""
+        """Ask the models about these clean inputs now, in full batches."""
         for reference in self._references:
             reference.prepare(indices)
 
@@ -108,22 +116,24 @@ class Evaluation:
         return out
 
     def _ask(self, part: "Moved", pending: list["Pending"]) -> list[Integers]:
-        """Ask every model about these trials; returns for each the order in which it was asked about them."""
+        """Ask every model about these trials; returns for each model the order in which it answered them."""
         orders = [np.arange(len(part.trials)) for _ in pending]
-        readings = [each.readings(part.trials) if each is not None else None for each in self._resuming]
-        self._ask_whole(part, [each for each, reading in zip(pending, readings, strict=True) if reading is None])
-        for index, (resuming, reading) in enumerate(zip(self._resuming, readings, strict=True)):
-            if resuming is not None and reading is not None:
+        groups = [reader.group(part.trials) if reader is not None else None for reader in self._readers]
+        self._ask_whole(part, [each for each, found in zip(pending, groups, strict=True) if found is None])
+        for index, (reader, found) in enumerate(zip(self._readers, groups, strict=True)):
+            if reader is not None and found is not None:
                 ask = functools.partial(self._ask_from, part, pending[index])
-                orders[index] = resuming.ask(part.trials, reading, ask)
+                orders[index] = reader.ask(part.trials, found, ask)
         return orders
 
     def _ask_whole(self, part: "Moved", pending: list["Pending"]) -> None:
-        """Let models answer about whole inputs, all of them about the same batches."""
+        """Ask models about whole inputs, all of them about the same batches."""
         for cut in self.batching.cuts(part.trials.inputs if pending else part.trials.inputs[:0]):
             batch, move = self._batch(part, cut)
             for each in pending[:-1]:
-                each.ask({key: tensor.clone() for key, tensor in batch.items()}, copy.copy(move))  # it may change them
+                each.ask(
+                    {key: tensor.clone() for key, tensor in batch.items()}, copy.copy(move)
+                )  # a model may change them
             pending[-1].ask(batch, move)
 
     def _ask_from(
@@ -134,7 +144,7 @@ class Evaluation:
     def _batch(
         self, part: "Moved", rows: slice | Integers, starts: Integers | None = None
     ) -> tuple[Batch, Move | None]:
-        """Some of the trials as a batch, each text from token ``starts`` on, and what happens to it inside a model."""
+        """Some trials as a batch, each text from token ``starts`` on, and the change that happens inside a model."""
         trials = part.trials[rows]
         if part.tokens is not None:
             return self.jostled(trials, part.tokens[rows], starts), None
@@ -142,12 +152,12 @@ class Evaluation:
         batch, columns = self._texts(trials, starts)
         if self.inputs.moving is None:
             return batch, Move(self.perturbation, columns, self._uniforms(trials, needed))
-        owner, tokens = np.nonzero(self.inputs.moving[trials.inputs])  # each moves as if it were alone
+        owner, tokens = np.nonzero(self.inputs.moving[trials.inputs])  # each token moves as it would alone
         uniforms = self._uniforms(Trials(trials.inputs[owner], tokens, trials.draws[owner]), needed)
         return batch, Move(self.perturbation, columns[owner] + tokens, uniforms, owner)
 
     def _texts(self, trials: Trials, starts: Integers | None) -> tuple[Batch, Integers]:
-        """The inputs of these trials, of text from token ``starts`` on, and the columns of their tokens there."""
+        """The inputs of these trials, texts from token ``starts`` on, and the columns of the jostled tokens there."""
         batch, first = self.batching.batch(trials.inputs)
         columns = trials.tokens - first
         if starts is None or self.inputs.padding is None:
@@ -157,7 +167,7 @@ class Evaluation:
         return beginning_at(batch, self.inputs.key, torch.from_numpy(begin), width), columns - begin
 
     def _moved(self, trials: Trials) -> "Moved":
-        """Those of these trials that must be asked about."""
+        """The trials that the models must be asked about."""
         if self._is_inside:
             return Moved(trials[:0] if self.perturbation.moves_nothing else trials, np.arange(len(trials)), None)
         places, tokens = self.moved_tokens(trials)
@@ -169,10 +179,10 @@ class Evaluation:
         return self._noise.uniforms(trials.inputs, tokens, trials.draws, size)
 
     def moved_tokens(self, trials: Trials) -> tuple[Integers, Tensor]:
-        """Which of these trials move their token, and the new tokens (moved, dim).
+        """Which of these trials change their token, and the new tokens (moved, dim).
 
         A trial whose token comes out bit for bit as it was (no noise, the same token drawn again) has no change by
-        definition; it is left out and costs no pass. A token that is taken out is never as it was.
+        definition; it is left out and costs no pass. A deleted token always counts as changed.
         """
         before = self.inputs.tokens(trials.inputs, trials.tokens)
         after = self.perturbation.apply(before, self._uniforms(trials, self._num_uniforms))
@@ -193,7 +203,7 @@ class Evaluation:
         return without_free_column(closed, key, padding.side) if self.batching.trims else closed
 
     def new_passes(self, trials: Trials) -> Integers:
-        """(trials,): passes a model needs for the first 1, 2, ... of these trials, clean ones included."""
+        """(trials,): passes that a model needs for the first 1, 2, ... of these trials, clean passes included."""
         fresh = np.zeros(len(trials), dtype=np.int64)
         first_seen = np.unique(trials.inputs, return_index=True)[1]
         fresh[first_seen] = ~self._references[0].is_known(trials.inputs[first_seen])
@@ -202,12 +212,12 @@ class Evaluation:
 
 @dataclass(frozen=True)
 class Moved:
-    """Trials whose token is moved.
+    """Trials whose token changes.
 
     Arguments:
         trials: these trials.
-        places: where they are among those asked for.
-        tokens: (trials, dim) what their tokens become; None if they are moved inside of each model.
+        places: where they stand among all trials.
+        tokens: (trials, dim) what their tokens become; None if they change inside of each model.
     """
 
     trials: Trials
@@ -216,7 +226,7 @@ class Moved:
 
 
 class Pending:
-    """Outputs of a model that wait for their comparison: small ones are compared many at a time, which is quicker."""
+    """Outputs of a model that wait to be compared with the clean ones; comparing many small ones at once is quicker."""
 
     def __init__(self, function: TokenFunction, response: Response) -> None:
         self.function, self.response = function, response
@@ -224,13 +234,13 @@ class Pending:
         self._still: list[NDArray[np.bool_]] = []
 
     def ask(self, batch: Batch, move: Move | None = None, through: Callable[..., Any] | None = None) -> None:
-        """Let the model answer a batch, with a token of each input moved inside of it."""
-        self._outputs.append(self.function(batch, move, through).clone())  # it may use the same memory again
+        """Ask the model about a batch; ``move`` changes a token of each input inside of it."""
+        self._outputs.append(self.function(batch, move, through).clone())  # a model may use the same memory again
         if move is not None:
             self._still.append(~move.is_moved)
 
     def changes(self, reference: Tensor) -> Changes:
-        """The change of every input asked about against its reference, in order."""
+        """The change of every input against its reference, in the order in which the model was asked."""
         parts, first = [np.empty(0)], 0
         for outputs in _joined(self._outputs):
             change = self.response.change(reference[first : first + len(outputs)], outputs)
@@ -239,7 +249,7 @@ class Pending:
             first += len(outputs)
         changes = np.concatenate(parts)
         if self._still:
-            changes[np.concatenate(self._still)] = 0.0  # a token that is as it was has no change by definition
+            changes[np.concatenate(self._still)] = 0.0  # a token that stayed as it was makes no change, by definition
         return changes
 
 
@@ -250,7 +260,7 @@ def _joined(outputs: list[Tensor]) -> list[Tensor]:
 
 
 class References:
-    """What a response remembers of a model's clean outputs, computed once an input where that fits in memory."""
+    """What a response remembers of a model's clean outputs; each input is asked once, if that fits in memory."""
 
     def __init__(self, function: TokenFunction, response: Response, batching: Batching) -> None:
         self.function, self.response, self.batching = function, response, batching
@@ -259,11 +269,11 @@ class References:
         self._is_too_large = False
 
     def is_known(self, indices: Integers) -> NDArray[np.bool_]:
-        """Which of these inputs need no clean pass any more."""
+        """Which of these inputs have had their clean pass."""
         return self._known[indices]
 
     def prepare(self, indices: Integers) -> None:
-        """Make the clean passes of these inputs now, if what they give can be kept."""
+        """Make the clean passes of these inputs now, if their references can be kept."""
         if not self._is_too_large:
             self.of(indices)
 
@@ -295,4 +305,4 @@ class References:
                 f"{self.function.name} answers {int((~finite).sum())} of {len(finite)} unperturbed inputs with NaN or "
                 f"infinity (first: input {indices[~finite][0]}); its predictions there mean nothing"
             )
-        return self.response.reference(outputs.clone())  # it may use the same memory again
+        return self.response.reference(outputs.clone())  # a model may use the same memory again

@@ -28,7 +28,7 @@ Integers = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Trials:
-    """Triples in the order in which they are consumed.
+    """Triples (input, token, draw) in the order in which they are counted.
 
     Arguments:
         inputs, tokens, draws: (count,) each. The noise of a trial is a function of its triple and the seed.
@@ -47,10 +47,10 @@ class Trials:
 
 @dataclass(frozen=True)
 class Grid:
-    """Evaluate all N x T x draws triples: paper 1 (2403.06925), Section 5, which uses 5 draws.
+    """Try all N x T x draws triples: paper 1 (2403.06925), Section 5, which uses 5 draws.
 
-    Inputs are visited in a random order drawn in advance, so that what is known after an interruption is an estimate
-    from a random part of the inputs.
+    Inputs are visited in a random order drawn in advance, so that the result after an interruption is an estimate from
+    a random part of the inputs.
 
     Arguments:
         draws: how often each token of each input is jostled; a deterministic perturbation takes one.
@@ -69,7 +69,7 @@ class Grid:
         """Trials of the ``chosen`` inputs, a few whole inputs at a time, about ``block`` trials, token by token."""
         tokens, counts = inputs.num_tokens, inputs.token_counts
         if inputs.padding is not None and counts is not None:
-            tokens = round(float(counts.mean()))  # of text many columns are padding
+            tokens = round(float(counts.mean()))  # many columns of texts are padding
         step = max(1, block // (tokens * self.draws))
         for start in range(0, len(chosen), step):
             yield self._trials(inputs, chosen[start : start + step])
@@ -155,7 +155,7 @@ class Until:
         return high - low <= 2 * (self.relative or 0.0) * abs(value)
 
     def share_done(self, value: float, low: float, high: float) -> float:
-        """About which share of the draws needed has been made: widths shrink with the root of the draws."""
+        """About which share of the needed draws has been made: widths shrink with the square root of the draws."""
         aim = self.half_width if self.half_width is not None else (self.relative or 0.0) * abs(value)
         width = (high - low) / 2
         return 1.0 if width <= aim else float(aim / width) ** 2
@@ -225,23 +225,25 @@ class DefaultPlan:
 
 
 _MOST_PADDING = 0.05
-# What a layer hands on should fit in a cache: with 4,400 tokens at once an encoder of hidden width 3072 took 24 %
-# longer a text than with 1,100, one with 1024 as long.
+# The outputs of a layer should fit in a cache: with 4,400 tokens at once an encoder of hidden width 3072 took 24 %
+# longer for a text than with 1,100; one of width 1024 took as long.
 TOKENS_ON_CPU = 1024
 
 
 class Batching:
     """Cuts trials into batches.
 
-    Texts are put together by length, so that at most 5 % of the tokens of a batch are padding, and cut to the longest
-    of them; a batch may then be smaller than ``batch_size``. What a trial gives does not depend on its batch beyond
-    rounding, and results are handed on in the order in which trials were drawn, whatever the order in which they were
-    evaluated.
+    Texts of about the same length share a batch, so that at most 5 % of its tokens are padding, and a batch is cut to
+    its longest text; it may then be smaller than ``batch_size``. The change of a trial does not depend on its batch
+    beyond rounding, and changes are counted in the order in which trials were drawn.
+
+    Attributes:
+        trims: whether batches of texts are cut to their longest text.
 
     Arguments:
         inputs: what trials are about.
-        batch_size: the most that share a batch.
-        most_tokens: for text, the most tokens of a batch of more than one.
+        batch_size: the most trials in a batch.
+        most_tokens: for texts, the most tokens in a batch of more than one.
     """
 
     def __init__(self, inputs: Inputs, batch_size: int, most_tokens: float = np.inf) -> None:
@@ -255,7 +257,7 @@ class Batching:
         return np.argsort(self.inputs.padding.lengths[chosen], kind="stable")
 
     def cuts(self, chosen: Integers) -> Iterator[slice]:
-        """Slices of ``chosen``, a batch each; for text, ``chosen`` is sorted by ``order``."""
+        """Slices of ``chosen``, a batch each; for texts, ``chosen`` is sorted by ``order``."""
         start = 0
         while start < len(chosen):
             stop = min(start + self.batch_size, len(chosen))
@@ -265,7 +267,7 @@ class Batching:
             start = stop
 
     def _even(self, chosen: Integers) -> int:
-        """The most of the first of these inputs that can share a batch with little padding, at least 1."""
+        """How many of these inputs, from the first on, can share a batch with little padding; at least 1."""
         padding = self.inputs.padding
         assert padding is not None
         first, stop = padding.first[chosen], padding.stop[chosen]
@@ -275,7 +277,7 @@ class Batching:
         return int(np.flatnonzero(is_even & (computed <= max(self.most_tokens, computed[0])))[-1]) + 1
 
     def batch(self, chosen: Integers) -> tuple[Batch, int]:
-        """These inputs, without columns that are padding in all of them, and the first column that was kept."""
+        """These inputs without the columns that are padding in all of them, and the first column that is left."""
         if self.inputs.padding is None or not self.trims:
             return self.inputs.batch(chosen), 0
         window = self.inputs.padding.window(chosen)

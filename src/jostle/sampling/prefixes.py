@@ -1,9 +1,9 @@
-"""Models that read in order are asked only about what follows the token that was moved.
+"""Models that read in order are asked only about the part of a text from the jostled token on.
 
-Moving token k leaves all that a causal model remembers before k as it was, see ``models.text_causal``. So a text is
-read once, what is remembered before each of its tokens is kept for a while, and a trial reads on from there: over all
-tokens of a text, about half of them. Trials with the same number of tokens left share a batch, whichever texts they are
-of, so that hardly anything is padded.
+Changing token k leaves everything that a causal model remembers before k as it was, see ``models.text_causal``. So a
+text is read once, the memory before each of its tokens is kept for a while, and a trial continues from there: over all
+tokens of a text, that is about half of the reading. Trials with the same number of tokens left share a batch, whichever
+texts they belong to, so that there is hardly any padding.
 """
 
 import functools
@@ -25,32 +25,32 @@ from jostle.tokens.padding import beginning_at
 
 Ask = Callable[[Integers, Integers, Callable[..., Any]], None]
 
-_LEAST_ROWS = 16  # fewer in a batch take a recurrent network about as long
-_MOST_KEPT = 2**24  # numbers remembered of texts at a time
-_ALIKE = 0.2  # texts of a batch differ in the logarithm of their length by at most this, where that matters
-_MOST_TOKENS = 2**12  # of a batch
-_COST_OF_PREFIX = 2.0  # of a token that is read once, with all that is remembered after it, against one in a batch
-_WORTH_IT = 0.8  # of the tokens that reading whole texts takes
+_LEAST_ROWS = 16  # a recurrent network takes about as long for a smaller batch
+_MOST_KEPT = 2**24  # numbers that are remembered at a time
+_SAME_LENGTH = 0.2  # the logarithms of the lengths in a batch differ by at most this, where the memory grows
+_MOST_TOKENS = 2**12  # in a batch
+_COST_OF_PREFIX = 2.0  # of reading a token and keeping the memory after it, in units of reading a token in a batch
+_WORTH_IT = 0.8  # continue only if that takes at most this share of the tokens of reading whole texts
 
 
 @dataclass(frozen=True)
-class Reading:
-    """Texts that are read once, and the trials that go on from there.
+class PrefixGroup:
+    """Texts whose memory is kept at the same time, and the trials that continue from it.
 
     Arguments:
         texts: (count,) the inputs.
-        batches: for each batch, which of the trials share it.
+        batches: for each batch, the places of its trials.
     """
 
     texts: Integers
     batches: list[Integers]
 
 
-class Resuming:
-    """One causal model, and how it answers trials by reading on from the tokens that were moved.
+class PrefixReader:
+    """Asks a causal model about trials by continuing from the jostled token of each text.
 
     Arguments:
-        function: a model for which ``can_resume`` is true.
+        function: a model for which ``can_continue`` is true.
         batching: how many trials and tokens may share a batch.
     """
 
@@ -60,8 +60,8 @@ class Resuming:
         self.function, self.batching = function, batching
         self.model, self.padding = function.model, function.inputs.padding
 
-    def readings(self, trials: Trials) -> list[Reading] | None:
-        """How these trials are best read on from; None where that gains little, as with few trials of many texts."""
+    def group(self, trials: Trials) -> list[PrefixGroup] | None:
+        """The trials in groups; None if continuing gains little, as with few trials of many texts."""
         texts = np.unique(trials.inputs)
         aim = (
             _WORTH_IT * self.padding.lengths[trials.inputs].sum() - _COST_OF_PREFIX * self.padding.lengths[texts].sum()
@@ -69,72 +69,76 @@ class Resuming:
         left = self._left(trials)
         if left.sum() >= aim or self._size is None:
             return None
-        readings = [self._reading(group, trials, left) for group in self._groups(texts, self._size)]
-        batches = [rows for reading in readings for rows in reading.batches]
-        return readings if sum(len(rows) * left[rows].max() for rows in batches) <= aim else None
+        groups = [self._make_group(part, trials, left) for part in self._split(texts, self._size)]
+        batches = [rows for group in groups for rows in group.batches]
+        return groups if sum(len(rows) * left[rows].max() for rows in batches) <= aim else None
 
-    def ask(self, trials: Trials, readings: list[Reading], ask: Ask) -> Integers:
+    def ask(self, trials: Trials, groups: list[PrefixGroup], ask: Ask) -> Integers:
         """Ask about all trials; returns the order in which they were asked about.
 
         Arguments:
-            trials: of which ``readings`` were made.
-            ask: asks about some of the trials, given as their places, and about their texts from these tokens on,
-                through a function in the place of the model.
+            trials: those of ``groups``.
+            groups: of ``group``.
+            ask: asks about some trials, given by their places, and about their texts from these tokens on, through a
+                function in the place of the model.
         """
         lengths, left = self.padding.lengths[trials.inputs], self._left(trials)
-        for reading in readings:
-            prefix = self._prefix(reading.texts)
-            for rows in reading.batches:
-                places = np.searchsorted(reading.texts, trials.inputs[rows])
+        for group in groups:
+            prefix = self._prefix(group.texts)
+            for rows in group.batches:
+                places = np.searchsorted(group.texts, trials.inputs[rows])
                 starts = np.maximum(lengths[rows] - left[rows].max(), 0)
                 ask(rows, starts, self._from(prefix, places, starts))
-        return np.concatenate([rows for reading in readings for rows in reading.batches])
+        return np.concatenate([rows for group in groups for rows in group.batches])
 
     def _left(self, trials: Trials) -> Integers:
-        """(trials,) the tokens from the moved one to the end of its text."""
+        """(trials,) how many tokens there are from the jostled one to the end of its text."""
         return self.padding.lengths[trials.inputs] - self.padding.numbers(trials.inputs, trials.tokens)
 
-    def _groups(self, texts: Integers, size: int) -> Iterator[Integers]:
-        """Texts, of about the same length, of which as much is remembered as there is room for."""
+    def _split(self, texts: Integers, size: int) -> Iterator[Integers]:
+        """Parts of ``texts`` of about the same length, each as large as the memory that may be kept."""
         texts = texts[np.argsort(self.padding.lengths[texts], kind="stable")]
         kept = np.cumsum(self.padding.lengths[texts] * size) // _MOST_KEPT
         yield from (np.sort(texts[kept == number]) for number in np.unique(kept))
 
-    def _reading(self, texts: Integers, trials: Trials, left: Integers) -> Reading:
-        """The trials of these texts in batches of at least some rows, those with most tokens left first."""
+    def _make_group(self, texts: Integers, trials: Trials, left: Integers) -> PrefixGroup:
+        """The trials of these texts in batches."""
         members = np.flatnonzero(np.isin(trials.inputs, texts))
         lengths = self.padding.lengths[trials.inputs]
+        # Sort by tokens left, most first, then by length: neighbours are padded little.
         members = members[np.lexsort((lengths[members], -left[members]))]
-        # What a decoder remembers is as long as the text, and is padded to the longest of a batch.
-        kind = np.log(lengths[members]) // _ALIKE if self.model.memory_grows else np.zeros(len(members))
+        # A decoder's memory is as long as the text and is padded to the longest text of a batch.
+        kind = np.log(lengths[members]) // _SAME_LENGTH if self.model.memory_grows else np.zeros(len(members))
+        # A batch may end where the next trial has fewer tokens left, or a text of another length.
         ends = np.flatnonzero(np.diff(left[members]) | np.diff(kind).astype(bool)) + 1
         batches, start = [], 0
         while start < len(members):
             room = min(self.batching.batch_size, max(1, _MOST_TOKENS // left[members[start]]))
-            alike = ends[np.searchsorted(ends, start + _LEAST_ROWS) :]
-            stop = min(start + room, *alike[:1], len(members))
+            # The first such end that gives the batch enough rows, unless there is no room for that many.
+            possible = ends[np.searchsorted(ends, start + _LEAST_ROWS) :]
+            stop = min(start + room, *possible[:1], len(members))
             batches.append(members[start:stop])
             start = stop
-        return Reading(texts, batches)
+        return PrefixGroup(texts, batches)
 
     def _prefix(self, texts: Integers) -> Prefix:
-        """What the model remembers of texts before each of their tokens."""
+        """The model's memory before each token of these texts."""
         inputs, device = self.function.inputs, self.function.device
         batch = {key: tensor.to(device) for key, tensor in self.batching.batch(texts)[0].items()}
         positional, named = inputs.arguments(batch)
         return self.model.prefix(self.model.embeddings(*positional, **named), inputs.real(batch))
 
     def _from(self, prefix: Prefix, places: Integers, starts: Integers) -> Callable[..., Tensor]:
-        """A function in the place of the model: it reads text ``places[i]`` of a prefix from token ``starts[i]`` on."""
+        """Reads text ``places[i]`` of the prefix from token ``starts[i]`` on, in the place of the model."""
         rows, positions = (torch.from_numpy(each).to(self.function.device) for each in (places, starts))
-        return functools.partial(_resumed, self.model, prefix, positions, rows)
+        return functools.partial(_continue, self.model, prefix, positions, rows)
 
     @functools.cached_property
     def _size(self) -> int | None:
-        """How many numbers are remembered of a token; None if the model cannot be asked this way.
+        """How many numbers are remembered for a token; None if the model cannot be asked this way.
 
-        A few texts, from the shortest to the longest, must be answered as by the model itself: a subclass or a hook may
-        see to it that they are not. These passes are no part of the measurement's count.
+        A few texts, from the shortest to the longest, must get the same answer as from the model itself: a subclass or
+        a hook may change it. These passes do not count.
         """
         texts, passes = np.sort(some_texts(self.function.inputs)), self.function.passes
         prefix, half = self._prefix(texts), self.padding.lengths[texts] // 2
@@ -153,8 +157,8 @@ class Resuming:
         return size if is_same and self.function.is_steady else None
 
 
-def can_resume(function: TokenFunction, perturbation: Perturbation) -> bool:
-    """Whether a model reads in order, and tokens are moved before it does so, one in its place."""
+def can_continue(function: TokenFunction, perturbation: Perturbation) -> bool:
+    """Whether a model reads in order, and one token at a time is changed before it does so, in its place."""
     model, inputs = function.model, function.inputs
     if not isinstance(model, CausalTextModel) or type(model.embeddings) is not TokenEmbedding:
         return False
@@ -163,7 +167,7 @@ def can_resume(function: TokenFunction, perturbation: Perturbation) -> bool:
     return is_text and is_embedded and not perturbation.closes_up
 
 
-def _resumed(
+def _continue(
     model: CausalTextModel,
     prefix: Prefix,
     positions: Tensor,
@@ -171,6 +175,6 @@ def _resumed(
     input_ids: Tensor,
     attention_mask: Tensor | None = None,
 ) -> Tensor:
-    """Logits of texts of a prefix, of which the tokens from ``positions`` (batch,) on are given."""
+    """The logits of texts whose tokens from ``positions`` (batch,) on are given, continuing from a prefix."""
     embedded = model.embeddings(input_ids, attention_mask, positions)
     return model.continue_from(prefix, positions, embedded, rows)

@@ -1,6 +1,7 @@
-"""What happens to one token of each text on its way through a model.
+"""Texts: how a token is changed inside a model, and whether the models can be asked this way.
 
-Before text is measured: is what the models are asked the same function that they are?
+``Move`` changes the embedded tokens on their way through a model. ``check_text`` makes sure, before anything is
+measured, that a model that is asked in batches without padding and through ``Move`` is the same function as the model.
 """
 
 from typing import TYPE_CHECKING
@@ -21,16 +22,16 @@ if TYPE_CHECKING:
 
 
 class Move:
-    """An edit of embedded sequences: one vector of each is moved, or several, and all others stay bit for bit.
+    """An edit of embedded texts: one vector of each text is changed, or several; all others stay bit for bit.
 
     Attributes:
-        is_moved: (batch,) of which texts a vector came out other than it was; after the edit.
+        is_moved: (batch,) true for texts of which a vector changed; set by the edit.
 
     Arguments:
-        perturbation: what becomes of a vector.
-        columns: (vectors,) where they are in their texts.
+        perturbation: what a vector becomes.
+        columns: (vectors,) their columns.
         uniforms: (vectors, at least as many as the perturbation needs) random numbers, the same for every model.
-        rows: (vectors,) of which text of the batch they are; by default one of each, in order.
+        rows: (vectors,) the text of the batch that each belongs to; by default one vector of each text, in order.
     """
 
     def __init__(
@@ -46,7 +47,7 @@ class Move:
         self.is_moved: NDArray[np.bool_] = np.zeros(0, dtype=bool)
 
     def __call__(self, embedded: Tensor) -> Tensor:
-        """``embedded`` (batch, tokens, dim) with some vectors moved, in new memory."""
+        """``embedded`` (batch, tokens, dim) with some vectors changed, in new memory."""
         rows, columns = torch.from_numpy(self._rows), self._columns
         before = embedded[rows, columns].cpu()  # (vectors, dim)
         needed = self.perturbation.num_uniforms(before.shape[1])
@@ -62,11 +63,11 @@ _CHECKED = 16
 
 
 def check_text(functions: list[TokenFunction], perturbation: Perturbation, batching: "Batching") -> None:
-    """Raise if tokens cannot be moved this way, or if a model asked the way of a measurement is not the model itself.
+    """Raise if tokens cannot be changed this way, or if a model gives other answers when it is asked this way.
 
-    The models are asked about up to 16 texts of all lengths twice: plainly, on the texts as given, and as in a
-    measurement, on batches without padding and with an embedding replaced by itself. If padding makes a difference
-    (positions counted from the start of the padding), it stays, for all models, and a warning says so.
+    The models are asked twice about up to 16 texts of all lengths: about the texts as given, and as in a measurement,
+    in batches without padding and with an embedding replaced by itself. If padding makes a difference (positions are
+    counted from the start of the padding), the padding stays, for all models, and a warning says so.
     """
     inputs = batching.inputs
     _check_vocabulary(perturbation, inputs)
@@ -87,7 +88,7 @@ def check_text(functions: list[TokenFunction], perturbation: Perturbation, batch
         differing = _differing(functions, plain, batching, texts)
     for function in differing:
         raise UsageError(
-            f"{function.name} answers differently when an embedding of it is replaced by itself: "
+            f"{function.name} answers differently when one of its embeddings is replaced by itself: "
             f"tokens={inputs.view.describe()} cannot be used with it; give another module= to Embeddings"
         )
 
@@ -113,7 +114,7 @@ def padding_to_fill_with(perturbation: Perturbation, inputs: Inputs, functions: 
 
 
 def _check_vocabulary(perturbation: Perturbation, inputs: Inputs) -> None:
-    """Raise if a token could be replaced by padding, which would take it out."""
+    """Raise if a token could be replaced by padding, which would delete it."""
     if inputs.pad is None or not isinstance(inputs.view, Words):
         return
     ids = _new_ids(perturbation)
@@ -125,7 +126,7 @@ def _check_vocabulary(perturbation: Perturbation, inputs: Inputs) -> None:
 
 
 def _check_known(perturbation: Perturbation, inputs: Inputs, function: TokenFunction) -> None:
-    """Raise if a token could be replaced by an id for which the model is known to have no word."""
+    """Raise if a token could be replaced by an id that the model has no word for."""
     ids = _new_ids(perturbation)
     if isinstance(perturbation, Deletion) and perturbation.pad is not None:
         ids = torch.tensor([perturbation.pad])
@@ -141,7 +142,7 @@ def _check_known(perturbation: Perturbation, inputs: Inputs, function: TokenFunc
 
 
 def _new_ids(perturbation: Perturbation) -> Tensor | None:
-    """The ids of which one may take the place of a word; None if a perturbation does not name them."""
+    """The ids that may replace a word; None if a perturbation does not name them."""
     ids = perturbation.table if isinstance(perturbation, UniformToken) else None
     return perturbation.value if isinstance(perturbation, ReplaceBy) else ids
 
@@ -156,26 +157,26 @@ def some_texts(inputs: Inputs) -> Integers:
 def _differing(
     functions: list[TokenFunction], plain: list[Tensor], batching: "Batching", texts: Integers
 ) -> list[TokenFunction]:
-    """The models that answer otherwise in the way of a measurement than plainly."""
+    """The models that answer differently when they are asked as in a measurement."""
     pairs = zip(functions, plain, strict=True)
     return [function for function, expected in pairs if not _is_same(expected, function, batching, texts)]
 
 
 def _is_same(expected: Tensor, function: TokenFunction, batching: "Batching", texts: Integers) -> bool:
-    """Whether a model answers as expected, to rounding; one that answers differently twice is warned of elsewhere."""
+    """Whether a model answers as expected, up to rounding; an unsteady model passes, and is warned about elsewhere."""
     try:
         found = _through(function, batching, texts)
     except FailureError:
         if not batching.trims:
             raise
-        return False  # it takes no texts of another width
+        return False  # the model takes no texts of another width
     if expected.shape == found.shape and (not function.is_steady or not expected.isfinite().all()):
         return True
     return agree(function, expected, found)
 
 
 def agree(function: TokenFunction, expected: Tensor, found: Tensor) -> bool:
-    """Whether two answers of a model, (texts, ...), are the same to rounding."""
+    """Whether two answers of a model, (texts, ...), are the same up to rounding."""
     if expected.shape != found.shape:
         return False
     difference = float((expected.double() - found.double()).abs().max())
@@ -183,7 +184,7 @@ def agree(function: TokenFunction, expected: Tensor, found: Tensor) -> bool:
 
 
 def _through(function: TokenFunction, batching: "Batching", texts: Integers) -> Tensor:
-    """What a model answers about texts, sorted by length, in the way of a measurement, without moving anything."""
+    """A model's answers about texts, sorted by length, asked as in a measurement, without changing anything."""
     assert function.inputs.padding is not None
     answers = []
     for cut in batching.cuts(texts):
@@ -195,7 +196,7 @@ def _through(function: TokenFunction, batching: "Batching", texts: Integers) -> 
 
 
 class _Still(Perturbation):
-    """Every token stays what it is."""
+    """Every token stays as it is."""
 
     @property
     def is_deterministic(self) -> bool:

@@ -1,10 +1,7 @@
-"""Where the sentences of a padded batch begin and end.
+"""Padded texts: where each begins and ends, and batches from which tokens are left out.
 
-Special tokens of text: the classification token, separators, and where they stand.
-
-Texts from one of their tokens on: what was before it is left out.
-
-Texts without one of their tokens: what is left closes up, and there is one more padding.
+``Padding`` knows the columns of the real tokens, ``share_by_position`` counts special tokens, ``beginning_at`` leaves
+out the beginning of each text, and ``closed_up`` one token of each text.
 """
 
 from collections.abc import Iterable
@@ -15,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from jostle.base import checks
 from jostle.base.errors import UsageError
 
 Integers = NDArray[np.int64]
@@ -22,7 +20,7 @@ Integers = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Padding:
-    """The columns from the first real token of each input to its last; what is outside of them is padding.
+    """The columns from the first real token of each input to its last; the others are padding.
 
     >>> padding = Padding.of(np.array([[1, 1, 0, 0], [1, 1, 1, 0]], dtype=bool))
     >>> padding.lengths.tolist(), padding.side, padding.window(np.array([0, 1]))
@@ -41,7 +39,7 @@ class Padding:
 
     @classmethod
     def of(cls, real: NDArray[np.bool_]) -> "Padding":
-        """The padding of inputs with ``real`` (N, width) true for real tokens; an input without any is refused."""
+        """The padding of inputs with ``real`` (N, width) true for real tokens; an input without a real token raises."""
         empty = np.flatnonzero(~real.any(axis=1))
         if len(empty):
             raise UsageError(
@@ -66,11 +64,11 @@ class Padding:
         return "left" if (self.stop == self.width).all() else "both"
 
     def window(self, indices: Integers) -> tuple[int, int]:
-        """The columns (from, to) outside of which all of these inputs are padding."""
+        """The columns (from, to) that hold all real tokens of these inputs."""
         return int(self.first[indices].min()), int(self.stop[indices].max())
 
     def numbers(self, indices: Integers, columns: Integers, alignment: str = "left") -> Integers:
-        """The number of each token in its sentence, from 0; with ``right`` the last token has number width - 1."""
+        """The number of each token in its text, from 0; with ``right`` the last token has number width - 1."""
         if alignment == "left":
             return columns - self.first[indices]
         return columns + self.width - self.stop[indices]
@@ -88,13 +86,11 @@ def checked_ids(ids: object) -> tuple[int, ...] | None:
     if ids is None:
         return None
     given = tuple(ids) if isinstance(ids, Iterable) and not isinstance(ids, str) else (ids,)
-    if not given or any(isinstance(each, bool) or not isinstance(each, int) or each < 0 for each in given):
-        raise UsageError(f"special_ids={ids!r} must be token ids, whole numbers from 0 on, at least one")
-    return given
+    return checks.wholes("special_ids", given, least=0, example="(2, 3)")
 
 
 def share_by_position(special: Truths, real: Truths, padding: Padding, alignment: str) -> NDArray[np.float64]:
-    """(positions,): of the texts that have a token at this position, the share in which it is special.
+    """(positions,): among the texts that have a token at this position, the share in which it is special.
 
     >>> real = np.array([[1, 1, 1, 0], [1, 1, 1, 1]], dtype=bool)
     >>> special = np.array([[1, 0, 1, 0], [1, 0, 0, 1]], dtype=bool)
@@ -102,7 +98,7 @@ def share_by_position(special: Truths, real: Truths, padding: Padding, alignment
     [1.0, 0.0, 0.5, 1.0]
 
     Arguments:
-        special, real: (N, columns), true for special tokens, and for those that are not padding.
+        special, real: (N, columns), true for special tokens, and for tokens that are not padding.
         padding: of these texts.
         alignment: what a position is, as for ``TextView``.
     """
@@ -115,9 +111,9 @@ def share_by_position(special: Truths, real: Truths, padding: Padding, alignment
 
 
 def beginning_at(batch: dict[str, Tensor], key: str, begin: Tensor, width: int) -> dict[str, Tensor]:
-    """``batch`` with every text from its own column on, in new memory.
+    """``batch`` with each text from its own first column on, in new memory.
 
-        a b c d -   from column 1 on and   e f g h i   from column 2 on, 3 columns wide, are   b c d   and   g h i
+        a b c d -  from column 1 on and  e f g h i  from column 2 on, 3 columns wide, are  b c d  and  g h i
 
     >>> ids = torch.tensor([[5, 6, 7, 8, 0], [1, 2, 3, 4, 5]])
     >>> beginning_at({"": ids}, "", torch.tensor([1, 2]), 4)[""].tolist()
@@ -146,7 +142,7 @@ def closed_up(batch: dict[str, Tensor], key: str, gone: Tensor, last: Tensor, pa
 
         a b c d - -   without c is   a b d - - -,   and with padding on the left   - - a b c d   is   - - - a b d
 
-    Given ``position_ids`` are those of the nth token, whichever that is: they lose their last instead.
+    ``position_ids`` belong to the nth token, whichever token that is: they lose their last entry instead.
 
     >>> ids = torch.tensor([[5, 6, 7, 0]])
     >>> closed_up({"": ids}, "", gone=torch.tensor([1]), last=torch.tensor([2]), pad=0, side="right")[""].tolist()
@@ -155,10 +151,10 @@ def closed_up(batch: dict[str, Tensor], key: str, gone: Tensor, last: Tensor, pa
     Arguments:
         batch: named tensors; those of the shape of the ids (batch, tokens) close up, the others stay.
         key: the entry that holds the ids.
-        gone: (batch,) the columns that go.
+        gone: (batch,) the columns that are left out.
         last: (batch,) the columns of the last real tokens.
-        pad: the id that the column that falls free is given; it is 0 in the other tensors.
-        side: where padding is, and so the new one: ``left`` or ``right``.
+        pad: the id in the column that becomes free; the other tensors have 0 there.
+        side: where the padding is, and so the free column: ``left`` or ``right``.
     """
     shape = batch[key].shape
     return {
@@ -170,13 +166,13 @@ def closed_up(batch: dict[str, Tensor], key: str, gone: Tensor, last: Tensor, pa
 
 
 def without_free_column(batch: dict[str, Tensor], key: str, side: str) -> dict[str, Tensor]:
-    """``batch`` without the column that deleting left free in every row."""
+    """``batch`` without the column that became free in every row."""
     shape, kept = batch[key].shape, slice(1, None) if side == "left" else slice(None, -1)
     return {name: tensor[:, kept].contiguous() if tensor.shape == shape else tensor for name, tensor in batch.items()}
 
 
 def _shifted(tensor: Tensor, gone: Tensor, side: str, fill: int) -> Tensor:
-    """(batch, tokens) with one column less in every row, and ``fill`` in the column that falls free."""
+    """(batch, tokens) without one column of every row, and with ``fill`` in the column that becomes free."""
     columns = torch.arange(tensor.shape[1], device=tensor.device)[None, :]
     gone = gone.to(tensor.device)[:, None]
     if side == "left":

@@ -1,4 +1,4 @@
-"""The place inside a model where the embedded sequence can be changed."""
+"""The place inside a model where the embedded text can be changed."""
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping
@@ -20,10 +20,10 @@ class Site:
     """A module of a model, whose output (batch, tokens, dim) can be replaced while the model runs.
 
     Arguments:
-        model: an ``nn.Module`` of transformers, of jostle's zoo, or like them: it has ``get_input_embeddings()``.
+        model: an ``nn.Module`` that has ``get_input_embeddings()``, as those of transformers and of jostle's zoo.
         view: which module.
         name: how messages call the model.
-        takes_whole: whether the caller knows how to move all vectors of a text at once, if the view asks for that.
+        takes_whole: whether the caller can change all vectors of a text at once, if the view asks for that.
     """
 
     def __init__(self, model: Any, view: Embeddings, name: str = "model", *, takes_whole: bool = False) -> None:
@@ -39,12 +39,12 @@ class Site:
 
     @contextlib.contextmanager
     def edited(self, edit: Edit, shape: tuple[int, int]) -> Iterator[None]:
-        """Within, the module gives out ``edit`` of what it would, when it is first called.
+        """Inside, the output of the module's first call is replaced by ``edit`` of it.
 
-        Only the first call counts: GPT-2 looks up type ids in its word embedding, too, and a decoder may share it.
+        Only the first call counts: GPT-2 also looks up type ids in its word embedding, and a decoder may share it.
 
         Arguments:
-            edit: from (batch, tokens, dim) to the same shape; it must leave its argument alone.
+            edit: from (batch, tokens, dim) to the same shape; it must not change its argument.
             shape: (batch, tokens) of the ids given to the model.
         """
         calls = 0
@@ -117,7 +117,7 @@ def _after(words: str, modules: Mapping[str, nn.Module]) -> str | None:
 
 
 def word_embedding(model: Any) -> nn.Module | None:
-    """What ``get_input_embeddings()`` gives, if the model has that and it gives a module."""
+    """The module that ``get_input_embeddings()`` returns, if the model has that method and it returns a module."""
     try:
         words = model.get_input_embeddings()
     except (AttributeError, NotImplementedError):

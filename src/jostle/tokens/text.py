@@ -1,4 +1,4 @@
-"""Reading text: which tokens are padding, which may be jostled, and whether a model can take them."""
+"""Texts as token ids: which ids are padding, and whether a model has a word and a position for each token."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -17,7 +17,7 @@ _POSITION_TABLES = ("position_embeddings", "wpe", "embed_positions")
 
 
 def padding_id(models: Iterable[Any]) -> int | None:
-    """The id that the models' attribute ``pad`` calls padding; None if none of them has one."""
+    """The id of padding according to the models' attribute ``pad``; None if no model has one."""
     found = {pad for pad in (_whole(getattr(model, "pad", None)) for model in models) if pad is not None}
     if len(found) > 1:
         raise UsageError(f"the models differ in which token id is padding, {sorted(found)}: give an attention_mask")
@@ -25,7 +25,7 @@ def padding_id(models: Iterable[Any]) -> int | None:
 
 
 def real_tokens(ids: Tensor, own: NDArray[np.bool_] | None, pad: int | None) -> tuple[Padding, NDArray[np.bool_]]:
-    """Where sentences begin and end, and (N, tokens) true for what is not padding.
+    """Where texts begin and end, and (N, tokens) true for tokens that are not padding.
 
     Arguments:
         ids: (N, tokens) whole numbers.
@@ -47,7 +47,7 @@ def check_ids(ids: Tensor | None, view: TextView) -> Tensor:
 
 
 def special_missing(view: TextView) -> UsageError:
-    """The error for special tokens that are to be told from others, but are not marked."""
+    """The error for a view that needs to know the special tokens where nothing marks them."""
     return UsageError(
         f"tokens={view.describe()} needs an entry {SPECIAL_KEY!r} of the inputs: call the tokenizer with "
         "return_special_tokens_mask=True, or give their ids to the view: special_ids=(2, 3)"
@@ -55,9 +55,9 @@ def special_missing(view: TextView) -> UsageError:
 
 
 def features(answer: Any, real: Tensor) -> Tensor:
-    """One vector a text, (batch, dim), of what an encoder without a classifier answers.
+    """One vector for each text, (batch, dim), from the answer of an encoder without a classifier.
 
-    What its pooler gives out if it has one, else the mean of the last layer over the tokens that are not padding, which
+    The output of its pooler if it has one, else the mean of the last layer over the tokens that are not padding, which
     are true in ``real`` (batch, tokens).
     """
     pooled = getattr(answer, "pooler_output", None)
@@ -69,10 +69,10 @@ def features(answer: Any, real: Tensor) -> Tensor:
 
 
 def check_fits(model: Any, ids: Tensor, padding: Padding, has_mask: bool, name: str) -> None:
-    """Raise if the model has no row for some id, no place for some position, or cannot know the padding.
+    """Raise if the model has no word for an id, no position for a token, or cannot know the padding.
 
     Arguments:
-        model: whose tables are looked at, if it has any that are known.
+        model: its tables of words and positions are looked at, if they are known.
         ids: (N, tokens) all token ids, with their ``padding``.
         has_mask: whether they come with a mask, or the model knows its padding id.
         name: how messages call the model.
@@ -95,14 +95,14 @@ def check_fits(model: Any, ids: Tensor, padding: Padding, has_mask: bool, name: 
 
 
 def check_words(model: Any, low: int, high: int, what: str, name: str, remedy: str) -> None:
-    """Raise if the model is known to have no word for some id from ``low`` to ``high``.
+    """Raise if the model has no word for an id from ``low`` to ``high``.
 
     Arguments:
-        model: whose table of words is looked at, if it has one that is known.
+        model: its table of words is looked at, if it is known.
         low, high: the smallest and the largest id.
-        what: where they are, the beginning of the message.
+        what: the beginning of the message: where the ids are.
         name: how messages call the model.
-        remedy: what to do, its end; ``{words}`` becomes the number of words.
+        remedy: the end of the message: what to do; ``{words}`` becomes the number of words.
     """
     words = word_embedding(model)
     if isinstance(words, nn.Embedding) and not 0 <= low <= high < words.num_embeddings:
@@ -122,7 +122,7 @@ def _positions(model: Any, padding: Padding) -> Iterable[tuple[int, int]]:
 
 
 def configured_padding(model: Any) -> int | None:
-    """The id that the configuration of a model of transformers calls padding, if it has one."""
+    """The id of padding according to the configuration of a model of transformers, if it has one."""
     return _whole(getattr(getattr(model, "config", None), "pad_token_id", None))
 
 

@@ -1,9 +1,8 @@
-"""Text as tokens: the token ids themselves, or their embeddings inside the model.
+"""Texts as tokens: the token ids themselves, or their embeddings inside the model.
 
 A text is a row of whole numbers (token ids), padded on the right or on the left. Inputs are a mapping with
-``input_ids`` and ``attention_mask`` (batch, tokens), as tokenizers of transformers give them, or one tensor of ids for
-models whose attribute ``pad`` says which id is padding. ``special_tokens_mask``, if it is there, is never given to the
-model.
+``input_ids`` and ``attention_mask`` (batch, tokens), as tokenizers of transformers make them, or one tensor of ids for
+models whose attribute ``pad`` is the id of padding. An entry ``special_tokens_mask`` is never given to the model.
 """
 
 from collections.abc import Sequence
@@ -12,8 +11,8 @@ from typing import Literal
 
 from torch import Tensor
 
+from jostle.base import checks
 from jostle.base.errors import UsageError
-from jostle.base.registry import unknown_name
 from jostle.base.specs import written_list
 from jostle.tokens.padding import checked_ids
 from jostle.tokens.views import VIEWS, TokenView, must_fit
@@ -23,12 +22,12 @@ SPECIAL_KEY = "special_tokens_mask"
 
 @dataclass(frozen=True, kw_only=True)
 class TextView(TokenView):
-    """What views of text have in common. Padding is never jostled, and batches are cut to their longest text.
+    """What views of texts have in common. Padding is never jostled, and batches are cut to their longest text.
 
     Arguments:
         special: whether special tokens, such as the classification token and separators, may be jostled: true, false,
-            or ``only``, for these alone.
-        special_ids: the ids of special tokens; by default those tokens are special that ``special_tokens_mask`` marks.
+            or ``only``, if only they may.
+        special_ids: the ids of special tokens; by default ``special_tokens_mask`` of the inputs marks them.
         alignment: what a position is in a profile: ``left``, the number of the token in its text, from 0; or ``right``,
             counted so that the last tokens of all texts share the last position.
     """
@@ -39,10 +38,9 @@ class TextView(TokenView):
 
     def __post_init__(self) -> None:
         if not isinstance(self.special, bool) and self.special != "only":
-            raise UsageError(f"special={self.special!r} of {type(self).__name__} must be true, false or only")
+            raise checks.wrong("special", self.special, "true, false or only")
         object.__setattr__(self, "special_ids", checked_ids(self.special_ids))
-        if self.alignment not in ("left", "right"):
-            raise unknown_name(f"alignment of {type(self).__name__}", str(self.alignment), ("left", "right"))
+        checks.choice("alignment", self.alignment, ("left", "right"))
 
     def positions(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         must_fit(len(shape) >= 1, self, shape, "expected token ids (batch, tokens)")
@@ -52,7 +50,7 @@ class TextView(TokenView):
         return batch
 
     def options(self) -> list[str]:
-        """What differs from the defaults, as parts of a spec."""
+        """The arguments that differ from the defaults, as parts of a spec."""
         options = [] if self.special is True else [f"special={str(self.special).lower()}"]
         if self.special_ids is not None:
             options.append(f"special_ids={written_list(checked_ids(self.special_ids) or ())}")
@@ -78,18 +76,18 @@ class Words(TextView):
 class Embeddings(TextView):
     """The vector of each token inside the model: paper 1 (2403.06925), Section 6, adds its noise there.
 
-    The model is run on the token ids, and one vector of what a module of it gives out is replaced; so position ids,
-    type ids and masks stay the model's own, and nothing is added twice.
+    The model runs on the token ids, and one vector in the output of one of its modules is replaced. So position ids,
+    type ids and masks are the model's own, and nothing is added twice.
 
     >>> Embeddings("before", special=False).describe()
     'embeddings:before,special=false'
 
     Arguments:
-        where: ``after``, the embedded sequence that enters the first layer: words and positions, after their LayerNorm
-            if there is one; or ``before``, the word vectors alone, as ``get_input_embeddings()`` gives them out.
+        where: ``after``, the embedded text that enters the first layer: words and positions, after their LayerNorm if
+            there is one; or ``before``, the word vectors alone, the output of ``get_input_embeddings()``.
         module: the path of another module whose output, (batch, tokens, dim), is jostled, e.g. ``transformer.drop``.
-        whole: whether a text is one token, as an image is with ``Whole()``: all its vectors are moved at once, each as
-            it would be alone, the control of paper 1, Table 4. Padding stays as it is.
+        whole: whether a text is one token, as an image is with ``Whole()``: all its vectors change at once, each as it
+            would alone, the control of paper 1, Table 4. Padding stays as it is.
     """
 
     where: Literal["after", "before"] = "after"
@@ -98,12 +96,10 @@ class Embeddings(TextView):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.where not in ("after", "before"):
-            raise unknown_name("where of Embeddings", str(self.where), ("after", "before"))
+        checks.choice("where", self.where, ("after", "before"))
         if self.module is not None and self.where == "before":
             raise UsageError(f"where='before' and module={self.module!r} of Embeddings: give one of them")
-        if not isinstance(self.whole, bool):
-            raise UsageError(f"whole={self.whole!r} of Embeddings must be true or false")
+        checks.truth("whole", self.whole)
         if self.whole and self.alignment != "left":
             raise UsageError(f"alignment={self.alignment!r} of Embeddings(whole=True): a whole text has one position")
 

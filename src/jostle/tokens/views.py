@@ -86,13 +86,13 @@ class TokenView(ABC):
 @functools.lru_cache(maxsize=64)
 def places(view: TokenView, shape: tuple[int, ...]) -> Tensor:
     """(tokens, dim): where in a flattened input of this shape the numbers of each token are."""
-    with torch.inference_mode(False):  # kept, and used where gradients may be needed
+    with torch.inference_mode(False):  # the tensor is kept, and may be used where gradients are needed
         numbered = torch.arange(prod(shape)).view(1, *shape)
         return view.grid(numbered).reshape(view.num_tokens(shape), -1)
 
 
 def must_fit(condition: bool, view: TokenView, shape: tuple[int, ...], expected: str) -> None:
-    """Raise the one error a view knows: it cannot cut inputs of this shape."""
+    """Raise, unless ``condition`` holds, that a view cannot cut inputs of this shape."""
     if not condition:
         raise UsageError(f"tokens={view.describe()} cannot cut inputs of shape {tuple(shape)}: {expected}")
 

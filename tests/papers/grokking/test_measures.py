@@ -98,7 +98,7 @@ def test_noise_has_its_spread_and_is_a_function_of_the_pair():
     assert abs(float(values.mean())) <= 4 * 0.5 / math.sqrt(values.numel())
     some = EmbeddingNoise.of(rows[:, [3, 9]], (1, 2), torch.zeros(8), 0.5, draws=1)
     assert torch.equal(some.values[:, 0], values[:, 0, [3, 9]])
-    with pytest.raises(UsageError, match=r"std=-1 of noise must be a finite number"):
+    with pytest.raises(UsageError, match=r"std=-1 must be a finite number"):
         EmbeddingNoise.of(rows, (1, 2), torch.zeros(8), -1)
     with pytest.raises(UsageError, match="noise for 2 networks needs one seed for each, got 1"):
         EmbeddingNoise.of(rows, (1,), torch.zeros(8), 1.0)

@@ -9,7 +9,7 @@ from torch import Tensor
 from jostle.base import checks
 from jostle.base.errors import UsageError
 from jostle.base.randomness import Stream
-from jostle.perturbations import must_be_at_least_zero, normals
+from jostle.perturbations import normals
 from jostle_papers.p2403_06925.grokking.designs import GrokkingDesign
 from jostle_papers.p2403_06925.grokking.passes import Pairs, gather_rows, logits_from_, parts, scores_of, shares_of
 from jostle_papers.p2403_06925.grokking.tables import Tables, Weights, attention
@@ -44,7 +44,7 @@ class EmbeddingNoise:
             std: of the noise.
             draws: number of draws for each pair.
         """
-        must_be_at_least_zero("std", std, "noise")
+        checks.number("std", std, least=0)
         checks.sizes(draws=draws)
         if len(rows) != len(seeds):
             raise UsageError(f"noise for {len(rows)} networks needs one seed for each, got {len(seeds)}")

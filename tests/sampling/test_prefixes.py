@@ -10,8 +10,8 @@ import jostle
 from jostle import Deletion, Embeddings, GaussianNoise, Grid, UniformToken, Until, Words
 from jostle.models.text_causal import CausalTextModel
 from jostle.models.text_recurrent import TextLSTM
-from jostle.sampling import prefixes as resuming
-from jostle.sampling.prefixes import Resuming, can_resume
+from jostle.sampling import prefixes
+from jostle.sampling.prefixes import PrefixReader, can_continue
 from jostle.tokens import Inputs, TokenFunction
 from tests.tokens.made_up_texts import LENGTHS, VOCABULARY, padded, sentences
 
@@ -59,14 +59,14 @@ def reads(monkeypatch):
 def plainly(*arguments, **options):
     """The same measurement, in which whole texts are read."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Resuming, "readings", lambda *_: None)
+        patch.setattr(PrefixReader, "group", lambda *_: None)
         return measured(*arguments, **options)
 
 
 @pytest.mark.parametrize(("tokens", "perturbation"), VIEWS)
 @pytest.mark.parametrize("name", CAUSAL)
 def test_the_answers_are_those_of_whole_texts(name, tokens, perturbation, reads, monkeypatch):
-    monkeypatch.setattr(resuming, "_WORTH_IT", 9.0)  # wherever it can be used
+    monkeypatch.setattr(prefixes, "_WORTH_IT", 9.0)  # wherever it can be used
     model, flips = small(name), []
     plans, sides, responses = (Grid(3), Until(half_width=0.2)), ("left", "right"), ("flip", "logit-change")
     for number, (plan, response) in enumerate(itertools.product(plans, responses)):
@@ -91,17 +91,17 @@ def test_the_answers_are_those_of_whole_texts(name, tokens, perturbation, reads,
 @pytest.mark.parametrize(("module", "can"), [("embeddings.drop", True), ("blocks.0.attention_norm", False)])
 def test_only_what_is_moved_before_the_first_layer_leaves_the_past_alone(module, can):
     model = small("text-decoder")
-    assert can_resume(TokenFunction(model, Inputs(given(), Embeddings(module=module))), NOISE) == can
-    assert not can_resume(TokenFunction(model, Inputs(with_a_gap(), Embeddings())), NOISE)
-    assert not can_resume(TokenFunction(model, Inputs(given(), Embeddings(whole=True))), NOISE)
+    assert can_continue(TokenFunction(model, Inputs(given(), Embeddings(module=module))), NOISE) == can
+    assert not can_continue(TokenFunction(model, Inputs(with_a_gap(), Embeddings())), NOISE)
+    assert not can_continue(TokenFunction(model, Inputs(given(), Embeddings(whole=True))), NOISE)
 
 
 @pytest.mark.parametrize("name", CAUSAL)
 def test_the_batch_has_no_influence(name, monkeypatch):
     model, runs = small(name), []
     for size, least, kept in ((128, 16, 2**24), (7, 16, 2**24), (128, 1, 2**10), (5, 3, 2**12)):
-        monkeypatch.setattr(resuming, "_LEAST_ROWS", least)
-        monkeypatch.setattr(resuming, "_MOST_KEPT", kept)
+        monkeypatch.setattr(prefixes, "_LEAST_ROWS", least)
+        monkeypatch.setattr(prefixes, "_MOST_KEPT", kept)
         runs.append(measured(model, given(), Embeddings(), NOISE, response="logit-change", batch_size=size))
     for run in runs[1:]:
         assert run.per_input.tolist() == pytest.approx(runs[0].per_input.tolist(), rel=1e-9)
