@@ -100,6 +100,16 @@ def test_files_are_called_by_nouns():
     assert found == []
 
 
+def test_a_public_class_name_means_one_thing():
+    """A reader who greps for a class finds one definition."""
+    found: dict[str, list[str]] = {}
+    for path in sorted(PACKAGE.rglob("*.py")):
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                found.setdefault(node.name, []).append(str(path.relative_to(ROOT)))
+    assert {name: paths for name, paths in found.items() if len(paths) > 1} == {}
+
+
 def test_every_skip_and_expected_failure_has_a_line_in_skips():
     """tests/SKIPS.md is the list of what does not run, so it must name every file that can skip."""
     listed = (ROOT / "tests" / "SKIPS.md").read_text()

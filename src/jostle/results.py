@@ -1,4 +1,4 @@
-"""Results that were saved, read back: ``load`` knows which kind of result a file holds."""
+"""``load``: read a saved result of any kind; the file says which kind it is."""
 
 import json
 from pathlib import Path
@@ -13,9 +13,9 @@ KINDS: dict[str, type[Result]] = {kind.kind: kind for kind in (Measurement, Comp
 
 
 def load(path: str | Path) -> Result:
-    """The measurement, comparison, sweep or worst case that ``save`` wrote to ``path``; the file says which.
+    """The measurement, comparison, sweep or worst case that ``save`` wrote to ``path``.
 
-    A file that is none of these, is cut off or was edited raises an error of one line.
+    A file that holds none of these, is cut off or was edited raises an error of one line.
     """
     text = read_text(path, "result")
     try:

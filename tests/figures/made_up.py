@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from jostle.base.estimate import Interval
 from jostle.estimates import Difference, MeanChange, Measurement, Profile
-from jostle.estimates.result import Settings
+from jostle.estimates.result import MeasureSettings
 
 Floats = NDArray[np.float64]
 
@@ -25,7 +25,7 @@ def estimate(value: float, low: float, high: float, by_position: Profile) -> Mea
 
 
 def measurement(values: Floats, positions: tuple[int, ...], name: str = "vit", response: str = "flip") -> Measurement:
-    settings = Settings(
+    settings = MeasureSettings(
         "patches:4", "gaussian-noise:std=1", response, "grid:draws=1", "dataset", 0.9, 0, 2, values.size
     )
     whole = estimate(0.1, 0.05, 0.15, profile(values, positions))

@@ -10,7 +10,7 @@ from jostle.base.errors import UsageError
 from jostle.base.randomness import Stream
 from jostle.perturbations import GaussianNoise, ReplaceBy, UniformToken
 from jostle.responses import AbsoluteChange, Flip, LogitChange
-from jostle.sampling import Evaluation, Grid, Trials, Until, evaluation
+from jostle.sampling import Grid, TrialEvaluation, Trials, Until, evaluation
 from jostle.tokens import Coordinates, Inputs, TokenFunction
 from tests import oracles
 
@@ -26,7 +26,7 @@ def linear(x):
 def make(*models, inputs=X, perturbation=GaussianNoise(1.0), response=None, batch_size=4):  # noqa: B008
     held = Inputs(inputs, Coordinates())
     functions = [TokenFunction(model, held, f"model {i}") for i, model in enumerate(models)]
-    return Evaluation(functions, perturbation, response or Flip(), SEED, batch_size)
+    return TrialEvaluation(functions, perturbation, response or Flip(), SEED, batch_size)
 
 
 def grid(inputs=X, draws=2):

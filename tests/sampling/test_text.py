@@ -312,11 +312,11 @@ def test_a_model_that_counts_positions_from_its_padding_keeps_it_and_is_warned_o
             whole.append(int(model(**one).logits.argmax()))
     # the clean predictions are those of the model as given, with its padding
     from jostle.responses import Flip
-    from jostle.sampling import Evaluation
+    from jostle.sampling import TrialEvaluation
     from jostle.tokens import Inputs, TokenFunction
 
     function = TokenFunction(model, Inputs(mapping, Embeddings()))
-    evaluation = Evaluation([function], GaussianNoise(STD), Flip(), SEED, 7)
+    evaluation = TrialEvaluation([function], GaussianNoise(STD), Flip(), SEED, 7)
     with function.evaluating():
         evaluation.check()
         assert evaluation.batching.trims is False

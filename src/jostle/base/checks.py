@@ -1,7 +1,7 @@
 """The checks of arguments that every package uses, with one wording: ``depth=0 must be a whole number, at least 1``.
 
-A check takes the argument's name and value and returns the value in the type that the code below it expects. What only
-one package can know, such as whether a mask fits its inputs, is checked there.
+A check takes the argument's name and value, and returns the value in the expected type. Checks that only one package
+can make, such as whether a mask fits its inputs, are in that package.
 """
 
 import math
@@ -27,8 +27,8 @@ def whole(name: str, value: Any, *, least: int | None = None, most: int | None =
     jostle.base.errors.UsageError: depth=0 must be a whole number, at least 1
 
     Arguments:
-        name: of the argument; what owns it may follow, as in ``k of sparse-parity``.
-        value: what was given.
+        name: of the argument; its owner may follow, as in ``k of sparse-parity``.
+        value: the argument.
         least, most: the bounds, both included.
         hint: the likely fix, appended to the message.
     """

@@ -33,7 +33,7 @@ def replacing(path: str | Path) -> Iterator[Path]:
 
 
 def _temporary(path: Path) -> Path:
-    """A new empty file beside ``path``. Only the beginning of a long name is in its own, which may not be longer."""
+    """A new empty file beside ``path``. Its name has only the beginning of a long name: names have a largest length."""
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:_NAME_BEGINS]}.", suffix=".part")
     os.close(handle)
     return Path(name)
@@ -54,11 +54,11 @@ def write_text(path: str | Path, text: str) -> None:
 def check_writable(path: str | Path, example: str = "result.json") -> None:
     """Raise at once, before any work, if ``path`` cannot become a file; make its parent folder if need be.
 
-    A file is made beside it and removed: only that tells whether the place takes files.
+    A file is made beside it and removed: only that tells whether files can be made there.
 
     Arguments:
         path: of the file that will be written.
-        example: what a file of its kind is called, for the message about a folder.
+        example: the name of such a file, for the message about a folder.
     """
     path = Path(path)
     _make_folder(path, example)
@@ -71,7 +71,7 @@ def check_writable(path: str | Path, example: str = "result.json") -> None:
 
 
 def _make_folder(path: Path, example: str) -> None:
-    """Make the folder of ``path``; raise if that cannot be, or if something that is no file has its name."""
+    """Make the folder of ``path``; raise if that is impossible, or if ``path`` is a folder or a device."""
     try:
         found = path.stat()
     except (FileNotFoundError, NotADirectoryError):
@@ -93,7 +93,7 @@ def _make_folder(path: Path, example: str) -> None:
 
 
 def read_text(path: str | Path, kind: str) -> str:
-    """The text of ``path``; a missing, unreadable or binary file is one clear line."""
+    """The text of ``path``; a missing, unreadable or binary file is an error of one line."""
     path = Path(path)
     try:
         return path.read_text(encoding="utf-8")

@@ -19,7 +19,7 @@ _NAMED = 5  # entries of a mapping that a message names
 
 @contextlib.contextmanager
 def eval_mode(*models: Any) -> Iterator[bool]:
-    """Inside, every part of the models is in eval mode; afterwards each is in the mode it came in.
+    """Inside, every part of the models is in eval mode; afterwards each part has its former mode.
 
     ``training`` is set on every part and not by ``eval()``, which a module may override to keep a part in train mode.
     Callables that are not modules have no mode. Yields whether any part was in train mode.
@@ -43,7 +43,7 @@ def eval_mode(*models: Any) -> Iterator[bool]:
 
 
 def device_of(model: Any) -> torch.device:
-    """Where a model runs: where its first parameter is, or else its first buffer; the CPU for a plain function."""
+    """The device of a model: that of its first parameter, or else of its first buffer; the CPU for a function."""
     if not isinstance(model, nn.Module):
         return torch.device("cpu")
     held: Tensor | None = next(model.parameters(), None)
@@ -168,7 +168,7 @@ def check_outputs(outputs: Tensor, size: int, *, name: str = "model", real: bool
 
 
 def _described(answer: Any) -> str:
-    """What a model answered, in a few words; of a mapping, the entries it has instead of logits."""
+    """A model's answer in a few words; for a mapping, the entries that it has instead of logits."""
     if not isinstance(answer, Mapping):
         return type(answer).__name__
     held = ", ".join(repr(key) for key in list(answer)[:_NAMED]) or "nothing"

@@ -1,4 +1,4 @@
-"""What a person sees while something long runs: a bar on a terminal, plain lines elsewhere, the time that is left."""
+"""Progress of long work: a bar on a terminal, plain lines elsewhere, with the time that is left."""
 
 import bisect
 import sys
@@ -8,19 +8,20 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 _SECONDS_BETWEEN_LINES = 2.0
-_SECONDS_UNTIL_KNOWN = 3.0  # before that, nothing is said of the time that is left
+_SECONDS_UNTIL_KNOWN = 3.0  # before that, the time left is not shown
 _SHARE_UNTIL_KNOWN = 0.01
 _SHARE_BETWEEN = 0.001  # from one state that is remembered to the next
 
 
 @dataclass(frozen=True)
 class State:
-    """How far a measurement is.
+    """How much of a piece of work is done.
 
     Arguments:
         share: about which part is done, 0 to 1.
-        passes: inputs answered so far by each model, or trained on.
+        passes: inputs that each model has answered so far, or was trained on.
         summary: the estimates so far, e.g. ``0.0123 [0.0078, 0.0168]``.
+        unit: what ``passes`` counts.
     """
 
     share: float
@@ -30,13 +31,13 @@ class State:
 
 
 class Reporter(Protocol):
-    """Anything that can be told how far a measurement is."""
+    """Shows the progress of a piece of work."""
 
     def __call__(self, state: State) -> None:
         """Show this state."""
 
     def close(self) -> None:
-        """The measurement is over, or was interrupted."""
+        """End: the work is done, or was interrupted."""
 
 
 Progress = bool | Callable[[State], None]
@@ -52,17 +53,17 @@ def reporter(progress: Progress, label: str) -> Reporter:
 
 
 class Remaining:
-    """How long the rest will take, if it goes on as it went lately.
+    """How long the rest will take, at the pace of the second half so far.
 
         seconds left = (1 - share now) * (time now - time halfway) / (share now - share halfway)
 
-    where halfway is the moment at which half of what was done since the first state was done: a slow beginning is
-    forgotten, a change of pace is noticed, and what an earlier, interrupted run had done does not count. Parts that are
-    counted alike but take different times make it wrong; it says "about".
+    Halfway is the moment at which half of the work since the first state was done. So a slow beginning is forgotten, a
+    change of pace is noticed, and the work of an earlier, interrupted run does not count. It is wrong if parts with the
+    same share take different times; therefore "about".
 
     >>> times = iter([0.0, 60.0, 120.0])
     >>> remaining = Remaining(clock=lambda: next(times))
-    >>> [remaining(share) for share in (0.5, 0.6, 0.7)]  # half of it was there before
+    >>> [remaining(share) for share in (0.5, 0.6, 0.7)]  # half of it was done before
     ['', 'about 4 min left', 'about 3 min left']
 
     Arguments:
@@ -72,10 +73,10 @@ class Remaining:
     def __init__(self, clock: Callable[[], float] | None = None) -> None:
         self._clock = clock or time.monotonic
         self._times: list[float] = []
-        self._shares: list[float] = []  # at these times; a thousand at most, however often it is asked
+        self._shares: list[float] = []  # at these times; at most a thousand
 
     def __call__(self, share: float) -> str:
-        """The time left once ``share`` of all is done, in words; empty as long as it is not known."""
+        """The time left when ``share`` of the work is done, in words; empty if it is not known yet."""
         now = self._clock()
         if not self._shares or share >= self._shares[-1] + _SHARE_BETWEEN:
             self._times.append(now)
@@ -142,7 +143,7 @@ class _Lines:
 
 
 class _Bar:
-    """A bar with the estimate, its half-width, the passes so far, and the time that was taken and is left."""
+    """A bar with the estimate, its interval, the passes so far, the time passed and the time left."""
 
     def __init__(self, label: str) -> None:
         import rich.console

@@ -26,7 +26,7 @@ def unknown_name(kind: str, name: str, known: Iterable[str]) -> UsageError:
 
 
 class Registry(Generic[Thing]):
-    """Names of one kind of thing and what they stand for.
+    """The names of one kind of thing, and the things.
 
     >>> colours = Registry[str]("colour")
     >>> colours.register("red")("#f00")
@@ -79,13 +79,13 @@ class Registry(Generic[Thing]):
 
     @cached_property
     def _published(self) -> dict[str, EntryPoint]:
-        """What installed packages publish in this group, by name; a name that is ours stays ours."""
+        """The entry points of this group, by name; our own names come first."""
         if self.group is None:
             return {}
         return {point.name: point for point in entry_points(group=self.group) if point.name not in self.homes}
 
     def _load(self, point: EntryPoint) -> None:
-        """File what an entry point stands for, unless its module has filed it already when it was imported."""
+        """Import an entry point's object and file it, unless importing its module has filed it already."""
         try:
             thing = point.load()
         except Exception as error:

@@ -1,4 +1,4 @@
-"""Things written as text: ``name``, ``name:value`` or ``name:key=value,key=value``.
+"""Things as text: ``name``, ``name:value`` or ``name:key=value,key=value``.
 
 The command line and the keyword arguments of ``measure`` take the same specs: ``patches:4``, ``gaussian-noise:std=2``.
 """
@@ -90,7 +90,7 @@ def arguments(text: str) -> tuple[list[Any], dict[str, Any]]:
 
 
 def written(value: float) -> str:
-    """A number as ``literal`` reads it back, no longer than need be.
+    """A number as the shortest text that ``literal`` reads back.
 
     >>> written(2.0), written(0.1), written(1 / 3)
     ('2', '0.1', '0.3333333333333333')

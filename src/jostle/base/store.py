@@ -45,7 +45,7 @@ class Store:
         return len(self._records)
 
     def append(self, key: str, record: Record) -> None:
-        """Write one record for good."""
+        """Write one record to disk."""
         if key in self._records:
             raise UsageError(f"the record {key!r} is already in {self.path}")
         line = json.dumps({"key": key, "record": record}).encode() + b"\n"

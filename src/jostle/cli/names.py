@@ -1,4 +1,4 @@
-"""``jostle list``: what there is, by name."""
+"""``jostle list``: the names of models, datasets, perturbations, studies and more."""
 
 import inspect
 import json
@@ -74,7 +74,7 @@ def _describe(registry: Any) -> dict[str, str]:
 
 
 def _summary(thing: Any) -> str:
-    """The title of a study, or the first sentence of a docstring; Eq. and Def. do not end one."""
+    """The title of a study, or the first sentence of a docstring; a dot after Eq or Def does not end it."""
     if hasattr(thing, "claim"):
         return str(thing.title)
     text = " ".join((inspect.getdoc(thing) or "").split("\n\n")[0].split())

@@ -24,11 +24,11 @@ def report(
     ] = False,
     force: Force = False,
 ) -> None:
-    """Make one HTML page of all studies run: scoreboard, findings, figures.
+    """Make one HTML page of all studies that were run.
 
-    The page needs nothing but itself. With --markdown or --json the scoreboard
-    is printed, and a page is written only if --output names one; otherwise the
-    page is report.html.
+    The page holds scoreboard, findings and figures in one file. With --markdown
+    or --json the scoreboard is printed, and a page is written only if --output
+    names one; otherwise the page is report.html.
 
       jostle report runs -o report.html
       jostle report runs --markdown

@@ -11,7 +11,7 @@ from rich.console import Console
 from jostle.base.errors import FailureError, JostleError, UsageError
 from jostle.cli.options import whole
 
-SET_HELP = "KEY=VALUE: replace a setting; give it once for each. The result is labelled as modified and kept apart."
+SET_HELP = "KEY=VALUE: replace a setting; give it once for each. The result is labelled as modified, in its own folder."
 # What main asks of this process's allocator; worker processes read it when they start.
 _KEEP_MEMORY = {"MALLOC_TRIM_THRESHOLD_": str(2**30), "MALLOC_MMAP_THRESHOLD_": str(2**25)}
 
@@ -43,8 +43,8 @@ def run(
 ) -> None:
     """Run studies: one figure or table of a paper each, ending in a verdict.
 
-    Interrupted or killed, a study goes on where it was when started again; what
-    is recorded is not done twice. jostle report makes a page of all runs.
+    A study that was interrupted or killed continues where it was when it is
+    started again. jostle report makes a page of all runs.
 
       jostle run 2403.06925/figure-4 --scale small --workers 2
       jostle run 2403.06925/figure-4 --set draws=20 --seeds 5
@@ -56,7 +56,7 @@ def run(
     with console.status("loading torch"):
         from jostle import studies
     for one in name:
-        studies.get(one)  # an unknown name is said before any work
+        studies.get(one)  # an unknown name is an error before any work
     options: dict[str, Any] = {"scale": scale, "out": out, "seeds": seeds, "workers": workers, "data": data}
     options |= {"overrides": overrides, "fresh": fresh, "device": device, "progress": not quiet}
     results, failed = [], list[JostleError]()

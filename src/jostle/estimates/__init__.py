@@ -1,7 +1,7 @@
-"""Numbers with intervals. Left of here: sampling. Right of here: results.
+"""Sensitivities with intervals: ``measure``, ``compare`` and ``sweep``, and what they return.
 
-``measure``, ``compare`` and ``sweep`` run the loop in ``run``; tallies count and hand out estimates; measurements,
-comparisons, differences and sweeps carry them to people and files.
+A call becomes a ``Request`` (``request``), the loop of its plan runs (``measure``), tallies count and estimate
+(``tallies``), and results carry the numbers to people and files (``result``, ``sweep``).
 """
 
 from jostle.estimates.measure import Interrupted, JostleWarning, compare, measure

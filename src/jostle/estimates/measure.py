@@ -24,7 +24,7 @@ from jostle.estimates.result import Comparison, Difference, MeanChange, Measurem
 from jostle.estimates.tallies import BINARY, REAL, TERNARY, GridTally, Support, UntilTally
 from jostle.perturbations import Perturbation
 from jostle.responses import Response
-from jostle.sampling import DefaultPlan, Evaluation, Grid, Plan, Trials, Until
+from jostle.sampling import DefaultPlan, Grid, Plan, TrialEvaluation, Trials, Until
 from jostle.tokens import TokenView
 
 if TYPE_CHECKING:
@@ -36,13 +36,13 @@ AnyResult = TypeVar("AnyResult", Measurement, Comparison)
 
 
 class JostleWarning(UserWarning):
-    """Something about a model or a measurement that the reader of the number should know."""
+    """Something suspicious about a model or a measurement that the reader of the number should know."""
 
 
 class Interrupted(KeyboardInterrupt):
-    """Raised when Ctrl-C ends a measurement after something is known.
+    """Raised when Ctrl-C ends a measurement after its first results.
 
-    ``result`` holds it: a ``Measurement``, ``Comparison`` or ``Sweep`` whose intervals are valid.
+    ``result`` holds them: a ``Measurement``, ``Comparison`` or ``Sweep`` whose intervals are valid.
     """
 
     def __init__(self, result: "Measurement | Comparison | Sweep") -> None:
@@ -84,27 +84,29 @@ def measure(
     Arguments:
         model: an ``nn.Module`` (put in eval mode and put back) or any callable from a batch to outputs.
         inputs: a tensor (N, ...), a mapping of tensors with an attention mask, a ``Dataset`` or a ``DataLoader``.
-        tokens: what a token is: ``Coordinates()``, ``Rows()``, ``Patches(4)``, ``Whole()``, for text ``Embeddings()``
+        tokens: what a token is: ``Coordinates()``, ``Rows()``, ``Patches(4)``, ``Whole()``, for texts ``Embeddings()``
             or ``Words()``, or a spec: ``"patches:4"``.
         perturbation: what a token becomes: ``GaussianNoise(std=1.0)``, ``SignFlip()``, ... or a spec.
         response: what counts as a change: ``"flip"``, ``"margin"``, ... or an object of ``jostle.responses``.
         plan: when to stop: ``Until(half_width=0.01)``, ``Until(relative=0.1)``, or ``Grid(draws=5)``, the papers'
-            protocol. By default ``Until``, to 0.01 for flips and to 5 % for other responses; or the exact grid where a
-            perturbation has no randomness and there are at most 10,000 tokens to flip.
-        target: ``"dataset"`` or ``"population"``: which interval is ``low`` and ``high`` and decides when to stop.
+            protocol. By default ``Until``, to 0.01 for flips and to 5 % for other responses; or the exact grid if the
+            perturbation has no randomness and there are at most 10,000 tokens: see ``sampling.DefaultPlan``.
+        target: ``"dataset"`` (the inputs given) or ``"population"`` (where they came from): which interval is ``low``
+            and ``high`` and decides when to stop.
         average: ``"macro"``: inputs weigh the same whatever their number of tokens; or ``"micro"``: all tokens weigh
             the same, so that long texts weigh more.
         mask: (N, T), true for tokens that may be jostled; by default the mapping's own attention mask.
         level: coverage of the intervals.
         seed: the same seed gives the same noise for every batch size, and for every model.
-        batch_size: how many inputs the model answers at once; of text at most, see ``docs/text.md``.
+        batch_size: the most inputs that the model is given at once; batches of texts may be smaller, see
+            ``docs/text.md``.
         device: where the model runs; by default where it is.
         progress: true for a bar on a terminal and plain lines elsewhere, or a function of ``progress.State``.
         name: how messages and files call the model.
 
     Raises:
-        UsageError: one line on what cannot be used as given.
-        Interrupted: on Ctrl-C once something is known; ``.result`` holds it.
+        UsageError: an argument or an input cannot be used; the message is one line.
+        Interrupted: on Ctrl-C after the first results; ``.result`` holds them.
     """
     request = Request.build(
         tokens=tokens,
@@ -169,7 +171,7 @@ def compare(
 
 
 def _deliver(result: AnyResult) -> AnyResult:
-    """``result``, once its warnings are given; one that Ctrl-C ended is raised."""
+    """Give the warnings of ``result`` and return it; raise it if Ctrl-C ended it."""
     for warning in result.warnings:
         warnings.warn(warning, JostleWarning, stacklevel=3)
     if result.stopped == "interrupted":
@@ -202,7 +204,7 @@ def run_request(
 
 
 def make_run(
-    request: Request, evaluation: Evaluation, report: Reporter, pair_level: float | None = None
+    request: Request, evaluation: TrialEvaluation, report: Reporter, pair_level: float | None = None
 ) -> "GridRun | UntilRun":
     """The loop of the request's plan, ready to go.
 
@@ -235,7 +237,7 @@ class Run(ABC, Generic[AnyPlan, AnyTally]):
         self,
         request: Request,
         plan: AnyPlan,
-        evaluation: Evaluation,
+        evaluation: TrialEvaluation,
         report: Reporter,
         pair_level: float | None = None,
     ) -> None:
@@ -258,7 +260,7 @@ class Run(ABC, Generic[AnyPlan, AnyTally]):
         """Take trials until the plan ends; returns why it ended."""
 
     def go(self) -> None:
-        """Run to the end, or to a Ctrl-C after which something is known."""
+        """Run to the end, or to Ctrl-C if there are results by then."""
         with ExitStack() as modes:
             for function in self.evaluation.functions:
                 modes.enter_context(function.evaluating())
@@ -361,7 +363,7 @@ class UntilRun(Run[Until, UntilTally]):
 
 def make_comparison(
     request: Request,
-    evaluation: Evaluation,
+    evaluation: TrialEvaluation,
     singles: list[MeanChange],
     pairs: Mapping[tuple[int, int], MeanChange],
     stopped: str,

@@ -11,10 +11,10 @@ from typing import Any, Literal, get_args
 from jostle.base import checks, specs
 from jostle.base.errors import UsageError
 from jostle.base.estimate import TARGETS, Target
-from jostle.estimates.result import Settings
+from jostle.estimates.result import MeasureSettings
 from jostle.perturbations import PERTURBATIONS, Perturbation
 from jostle.responses import RESPONSES, Response
-from jostle.sampling import PLANS, DefaultPlan, Evaluation, Grid, Plan, Until
+from jostle.sampling import PLANS, DefaultPlan, Grid, Plan, TrialEvaluation, Until
 from jostle.tokens import VIEWS, Inputs, TextView, TokenFunction, TokenView
 from jostle.tokens.text import padding_id
 
@@ -115,7 +115,7 @@ class Request:
             )
         return plan
 
-    def prepare(self, models: Mapping[str, Model], inputs: Any) -> Evaluation:
+    def prepare(self, models: Mapping[str, Model], inputs: Any) -> TrialEvaluation:
         """The models and the inputs, ready to be asked; no model is called yet.
 
         Arguments:
@@ -127,11 +127,11 @@ class Request:
         held = inputs if isinstance(inputs, Inputs) else self.read_inputs(inputs, models.values())
         self.plan_for(held)  # raises before any model is moved to a device
         functions = [TokenFunction(model, held, str(name), self.device) for name, model in models.items()]
-        return Evaluation(functions, self.perturbation, self.response, self.seed, self.batch_size)
+        return TrialEvaluation(functions, self.perturbation, self.response, self.seed, self.batch_size)
 
-    def settings(self, inputs: Inputs) -> Settings:
+    def settings(self, inputs: Inputs) -> MeasureSettings:
         """The request as text and numbers, for files and printing."""
-        return Settings(
+        return MeasureSettings(
             tokens=self.tokens.describe(),
             perturbation=self.perturbation.describe(),
             response=self.response.describe(),

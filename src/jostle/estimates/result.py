@@ -2,7 +2,7 @@
 
 ``MeanChange`` is an estimate with its two intervals and its profile over positions. ``Measurement`` is the mean change
 of one model, ``Difference`` that of two models on the same trials, ``Comparison`` holds several models and all their
-differences. ``Settings`` say what was asked, as text and numbers.
+differences. ``MeasureSettings`` say what was asked, as text and numbers.
 """
 
 import json
@@ -148,7 +148,7 @@ class MeanChange(Estimate):
 
 
 def plain(values: Floats) -> list[float | None]:
-    """Numbers as JSON can hold them."""
+    """Numbers for JSON, which has no NaN and no infinity: they become None."""
     return [float(value) if np.isfinite(value) else None for value in values]
 
 
@@ -158,14 +158,14 @@ def array(values: list[float | None]) -> Floats:
 
 
 @dataclass(frozen=True)
-class Settings:
-    """What was measured, on what, how.
+class MeasureSettings:
+    """What was measured, on which inputs, and how.
 
     Arguments:
         tokens, perturbation, response, plan: specs.
         target: which interval ``low`` and ``high`` are, and which one a stopping rule looked at.
         level: coverage of every interval.
-        seed: of order, choice and noise.
+        seed: of the order of inputs, the choice of trials and the noise.
         num_inputs, num_tokens: N and T; T counts masked positions too.
         average: ``macro``, inputs weigh the same whatever their number of tokens, or ``micro``, tokens weigh the same.
     """
@@ -182,11 +182,11 @@ class Settings:
     average: str = "macro"
 
     def to_dict(self) -> dict[str, Any]:
-        """A plain dictionary, for JSON; the usual average is not named."""
+        """A plain dictionary, for JSON; the default average has no entry."""
         return {key: value for key, value in asdict(self).items() if (key, value) != ("average", "macro")}
 
     def lines(self) -> list[str]:
-        """The choices as two lines of text."""
+        """The settings as two lines of text."""
         return [
             f"{self.num_inputs:,} inputs of {self.num_tokens:,} tokens; tokens={self.tokens} "
             f"perturbation={self.perturbation}",
@@ -213,7 +213,7 @@ class Measurement(MeanChange):
     Arguments:
         value, interval, other, per_input, profile, trials: as for ``MeanChange``.
         name: of the model.
-        settings: what was measured, on what, how.
+        settings: what was measured, on which inputs, and how.
         passes: inputs that the model answered; clean inputs and the steadiness check count.
         stopped: why sampling ended, a key of ``REASONS``.
         nonfinite: trials left out because an output was NaN or infinite.
@@ -224,7 +224,7 @@ class Measurement(MeanChange):
     """
 
     name: str
-    settings: Settings
+    settings: MeasureSettings
     passes: int
     stopped: str
     nonfinite: int
@@ -263,7 +263,7 @@ class Measurement(MeanChange):
         rest = ("name", "passes", "stopped", "nonfinite", "warnings", "seconds", "provenance")
         return cls(
             **vars(MeanChange.from_dict(record)),
-            settings=Settings(**record["settings"]),
+            settings=MeasureSettings(**record["settings"]),
             notes=record.get("notes", []),
             **{key: record[key] for key in rest},
         )
@@ -357,7 +357,7 @@ class Comparison:
     """Measurements of several models and all their paired differences.
 
     ``comparison["vit"]`` is a measurement, ``comparison.difference("cnn", "vit")`` a paired difference. Intervals are
-    each at the stated level on their own; with many pairs, some exclude zero by chance.
+    at the stated level each; with many pairs, some exclude zero by chance.
     """
 
     measurements: dict[str, Measurement]

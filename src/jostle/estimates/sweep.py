@@ -32,12 +32,12 @@ from jostle.estimates.result import (
     Difference,
     MeanChange,
     Measurement,
+    MeasureSettings,
     Profile,
-    Settings,
 )
 from jostle.perturbations import PERTURBATIONS, Perturbation
 from jostle.responses import Response
-from jostle.sampling import DefaultPlan, Evaluation, Grid, Plan
+from jostle.sampling import DefaultPlan, Grid, Plan, TrialEvaluation
 from jostle.tokens import TokenView
 
 if TYPE_CHECKING:
@@ -96,8 +96,8 @@ def sweep(
     The others are those of ``measure``.
 
     Raises:
-        UsageError: one line on what cannot be used as given.
-        Interrupted: on Ctrl-C once a strength is finished; ``.result`` is a ``Sweep`` of the finished ones.
+        UsageError: an argument or an input cannot be used; the message is one line.
+        Interrupted: on Ctrl-C after the first strength; ``.result`` is a ``Sweep`` of the finished strengths.
     """
     strengths, family = checked_strengths(stds), family_of(perturbation)
     request = Request.build(
@@ -174,7 +174,7 @@ def _measure_at(
     strength: float,
     parameter: str,
     request: Request,
-    evaluation: Evaluation,
+    evaluation: TrialEvaluation,
     shared: float,
     report: progress_bar.Reporter,
     known: Mapping[str, Iterable[str]] | None,
@@ -197,7 +197,7 @@ def _measure_at(
 
 
 def _unmoved(
-    request: Request, evaluation: Evaluation, shared: float
+    request: Request, evaluation: TrialEvaluation, shared: float
 ) -> tuple[list[MeanChange], dict[tuple[int, int], MeanChange]]:
     """Where nothing moves nothing changes, by definition: exactly 0 without asking a model."""
     inputs, count = evaluation.inputs, len(evaluation.functions)
@@ -286,7 +286,7 @@ class Sweep:
         return list(self.at)
 
     @property
-    def settings(self) -> Settings:
+    def settings(self) -> MeasureSettings:
         """What was measured, on what, how; ``perturbation`` is that of the strongest noise."""
         return self._any[self.names[0]].settings
 

@@ -15,7 +15,7 @@ from jostle.estimates.request import Request
 from jostle.integrations.text_pieces import Piece
 from jostle.report.page import Passage, Token
 from jostle.responses import Flip
-from jostle.sampling import Evaluation, Grid
+from jostle.sampling import Grid, TrialEvaluation
 
 Models = Mapping[str, Callable[..., Any]]
 Texts = Mapping[str, Tensor]
@@ -98,7 +98,7 @@ def root_mean_square(models: Models, texts: Texts, request: Request) -> dict[str
 
 
 @contextmanager
-def _evaluating(models: Models, inputs: Any, request: Request) -> Iterator[Evaluation]:
+def _evaluating(models: Models, inputs: Any, request: Request) -> Iterator[TrialEvaluation]:
     """An evaluation of models on inputs, in which a change is a flip; inside, the models are in eval mode."""
     evaluation = replace(request, response=Flip()).prepare(models, inputs)
     with ExitStack() as modes:

@@ -1,7 +1,7 @@
 """Trials in, changes out: jostled batches are made once, and every model is asked about them.
 
-``Evaluation.changes`` is the hot path: draw the noise, change one token of each input, ask the models batch by batch,
-and compare their outputs with those for the clean inputs, which ``References`` remember.
+``TrialEvaluation.changes`` is the hot path: draw the noise, change one token of each input, ask the models batch by
+batch, and compare their outputs with those for the clean inputs, which ``References`` remember.
 """
 
 import copy
@@ -33,7 +33,7 @@ _COMPARED_AT_ONCE = 2**20
 _REMEMBERED_NUMBERS = 2**25
 
 
-class Evaluation:
+class TrialEvaluation:
     """Several models, one set of inputs, one perturbation, one response.
 
     Memory holds one batch, one chunk of random numbers and outputs, and the references of the inputs visited so far,

@@ -5,10 +5,10 @@ import pytest
 
 from jostle.base.estimate import Interval
 from jostle.estimates import Comparison, Difference, MeanChange, Measurement, Profile
-from jostle.estimates.result import Settings
+from jostle.estimates.result import MeasureSettings
 from jostle_papers.own.demo.findings import findings
 
-SETTINGS = Settings("patches:7", "gaussian-noise:std=1", "flip", "until", "dataset", 0.95, 0, 100, 16)
+SETTINGS = MeasureSettings("patches:7", "gaussian-noise:std=1", "flip", "until", "dataset", 0.95, 0, 100, 16)
 RUN = {"settings": SETTINGS, "passes": 1000, "stopped": "precision", "nonfinite": 0, "warnings": [], "seconds": 0.0}
 RUN["provenance"] = {}
 NOTHING = np.array([])
