@@ -41,9 +41,9 @@ class ContextSettings(Settings):
         seeds: each draws new inputs and new weights.
         words: ``shared-mean``, ``isotropic``, ``reviews``.
         dim: d; at most 384 for reviews.
-        lengths: n; what the paper says is judged at the first, beyond it at the others.
+        lengths: n; the paper's claim is judged at the first length.
         inputs: N, the training inputs.
-        learnt: new inputs of each cell, learnt one at a time.
+        learnt: number of new inputs of each cell, learnt one at a time.
         penalty: of gamma^2 in the search.
         starts, steps: of the search.
     """
@@ -195,7 +195,7 @@ class ContextModification(Study[ContextSettings, ContextCell, ContextRecord]):
 
 
 def _expect_apart(records: ContextRecords, words: str, training: str, n: int) -> list[Expectation]:
-    """What random features cannot and attention can, and how the maps compare."""
+    """That random features cannot tell the inputs apart and attention can, and how the maps compare."""
     where = f"{training}, {words} words, n = {n}"
     part = records.where(words=words, n=n)
     errors = {name: _errors(part.where(map=name), training) for name in MAPS}

@@ -1,4 +1,4 @@
-"""The words of both studies: made up, or of reviews."""
+"""The words of both studies, made up or from reviews."""
 
 import functools
 from pathlib import Path
@@ -30,7 +30,7 @@ def labelled_words(
     Arguments:
         kind: ``isotropic``, ``shared-mean`` or ``reviews``.
         count, num_tokens, dim, seed: of the inputs.
-        folder: where datasets are.
+        folder: of the datasets.
     """
     if kind == "reviews":
         reviews = embedded_words(_reviews(folder), count, num_tokens=num_tokens, dim=dim, seed=seed)

@@ -29,7 +29,7 @@ from jostle_papers.p2402_02969.texts import NO_TEXT, REAL, REVIEW_DIM, labelled_
 ATTENTION = ("raf", "raf-relu", "raf-linear", "raf-qk")
 RF, DRF, ANY = "rf", "drf", "any"
 _MARGIN = 0.1  # of an exponent of n
-_HIGH = 1.0  # features that move by their own norm
+_HIGH = 1.0  # features move by their own norm
 _NAMES = {"isotropic": "isotropic words", "shared-mean": "words with a shared mean", "reviews": "words of reviews"}
 
 BySeed = dict[int, float]
@@ -46,7 +46,7 @@ class WordSettings(Settings):
         lengths: n.
         review_lengths: n of reviews, whose d is the largest of ``dims`` up to 384.
         deep_dim, deep_lengths, depths: of deep random features.
-        positions: words of an input that are looked at, evenly spread; the ascent runs at the ``kept`` best.
+        positions: number of words of an input that are searched, evenly spread; the ascent runs at the ``kept`` best.
         kept, starts, steps, draws: of the search in attention features.
         few_starts, few_steps, few_draws: of the search in random features, which have no preferred direction.
     """

@@ -18,16 +18,16 @@ def least_squares(y: Sequence[float], columns: Mapping[str, Sequence[float]]) ->
     """The coefficients of y = constant + sum of coefficient * column by least squares, with Student's intervals.
 
     The constant is among them, as ``CONSTANT``. Each interval is coefficient -+ t sqrt(s^2 (X^T X)^-1), with points -
-    columns - 1 degrees of freedom: for points whose distances from the line are independent and about normal; what is
-    not straight counts as distance.
+    columns - 1 degrees of freedom. It assumes that distances from the line are independent and about normal; curvature
+    counts as distance.
 
     >>> found = least_squares([0.0, 1.1, 1.9, 3.0], {"n": [0, 1, 2, 3]})["n"]
     >>> round(found.value, 3), [round(end, 3) for end in found.ends(0.95)]
     (0.98, [0.797, 1.163])
 
     Arguments:
-        y: one number a point.
-        columns: one number a point, by name.
+        y: one number for each point.
+        columns: one number for each point, by name.
     """
     design = np.column_stack([np.ones(len(y)), *(np.asarray(column, dtype=np.float64) for column in columns.values())])
     values, freedom, names = np.asarray(y, dtype=np.float64), len(y) - design.shape[1], [CONSTANT, *columns]
@@ -55,7 +55,7 @@ def slope(points: Sequence[tuple[float, float]]) -> Measured:
 
 
 def height(points: Sequence[tuple[float, float]], at: float) -> Measured:
-    """The height at ``at`` of the line through (x, y): measured from there it is the constant.
+    """The height at ``at`` of the line through (x, y): the constant, if x is counted from there.
 
     >>> found = height([(4.0, 1.0), (6.0, 2.1), (8.0, 2.9), (10.0, 4.0)], 7.0)
     >>> round(found.value, 3), [round(end, 3) for end in found.ends(0.95)]

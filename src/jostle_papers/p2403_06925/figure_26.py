@@ -34,8 +34,8 @@ from jostle_papers.trained import mean_and_range
 
 OF_THE_PAPER = ("transformer-50k", "transformer-10k", "transformer-5k-25", "transformer-5k-50")
 OTHERS = ("mlp", "lstm", "state-space")
-SEEDS = (123, 42, 0)  # the paper's, of its first setting; 42 is that of the others
-_MARGIN = 0.1  # of p / d: what the figure is read to
+SEEDS = (123, 42, 0)  # of the paper's first setting; its other settings have 42
+_MARGIN = 0.1  # of p / d: the precision to which the figure can be read
 _DIGITS = 5  # of curves in a record
 _TENTH = 0.1  # share of the way from 50 % to 100 % below which accuracy is still about 50 %
 
@@ -55,15 +55,15 @@ def task_of(name: str) -> SparseParity:
 
 @dataclass(frozen=True, kw_only=True)
 class Figure26Settings(Settings):
-    """What is learnt by whom.
+    """Which networks learn which tasks.
 
     Arguments:
-        tasks: for each ``d/p`` the designs, names of ``parity.DESIGNS``; what the paper says is asked of its
-            settings on the first.
+        tasks: for each ``d/p`` the designs, names of ``parity.DESIGNS``; the paper's claim is judged by its settings on
+            the first task.
         changes: fields of all designs to replace.
-        epochs: most that are trained.
-        steps: most steps of some designs, where that is less.
-        every, further, tests, points: of ``jostle_papers.p2403_06925.parity.ParityPlan``.
+        epochs: the largest number of epochs.
+        steps: the largest number of steps of some designs, if that is less.
+        every, further, tests, points: as in ``ParityPlan``.
     """
 
     tasks: dict[str, tuple[str, ...]] = field(default_factory=dict)
@@ -85,11 +85,11 @@ class Figure26Settings(Settings):
                 self.design(design)
 
     def design(self, name: str) -> ParityDesign:
-        """The design of that name, with what is replaced."""
+        """The design of that name, with ``changes``."""
         return dataclasses.replace(parity.DESIGNS.get(name), **self.changes)
 
     def plan(self, name: str) -> ParityPlan:
-        """How long a design is trained, and when it is looked at."""
+        """The plan of a design: how long to train it, and when to look at it."""
         most = min(self.epochs * self.design(name).steps, self.steps.get(name, 10**9))
         return ParityPlan(steps=most, every=self.every, further=self.further, tests=self.tests, points=self.points)
 
@@ -207,26 +207,26 @@ class Figure26(Study[Figure26Settings, Figure26Cell, Figure26Record]):
         return drawn if leads is None else [*drawn, leads]
 
     def expectations(self, records: Figure26Records) -> list[Expectation]:
-        said: list[Expectation] = []
+        claimed: list[Expectation] = []
         asked: list[Expectation] = []
         for number, name in enumerate(records.distinct("task")):
             part, task = records.where(task=name), task_of(name)
             for design in part.distinct("design"):
                 everyone = _networks(part, [design])
                 paper = number == 0 and design in OF_THE_PAPER
-                (said if paper else asked).append(_expect_goal(everyone, task, f"{design}, {name}"))
+                (claimed if paper else asked).append(_expect_goal(everyone, task, f"{design}, {name}"))
                 asked.append(_expect_learning(everyone, f"{design}, {name}"))
                 if not paper:
                     asked.append(_expect_lead(everyone, task, "sensitivity", f"{design}, {name}"))
             if number == 0:
                 transformers = _networks(part, OF_THE_PAPER)
                 where = f"transformers, {name}"
-                said += [
+                claimed += [
                     _expect_lead(transformers, task, "sensitivity", where),
                     _expect_early_rise(transformers, task, where),
                 ]
                 asked += _further(transformers, task, where)
-        return [*said, *(beyond(each) for each in asked)]
+        return [*claimed, *(beyond(each) for each in asked)]
 
 
 def _networks(part: Figure26Records, designs: Iterable[str]) -> Networks:
@@ -248,9 +248,9 @@ def _expect_goal(networks: Networks, task: SparseParity, where: str) -> Expectat
 
 
 def _pool(courses: Iterable[ParityCourse]) -> Measured:
-    """The mean sensitivity of some networks at the end, each on as many points of its own: Gaffke's interval.
+    """The mean sensitivity of some networks at the end, each on its own points, the same number: Gaffke's interval.
 
-    Not over seeds: networks that have learnt everything have the same sensitivity to the last digit.
+    Not an interval over seeds: networks that have learnt everything have the same sensitivity to the last digit.
     """
     flips = [course.last.flips for course in courses]
     if not flips:
@@ -288,7 +288,7 @@ def _expect_early_rise(networks: Networks, task: SparseParity, where: str) -> Ex
 
 
 def _further(networks: Networks, task: SparseParity, where: str) -> list[Expectation]:
-    """What we ask besides: which bits the early sensitivity is to, and which measure rises first."""
+    """Our further questions: which bits the early sensitivity is to, and which measure rises first."""
     apart = []
     for course in networks.values():
         seen = [
@@ -310,7 +310,7 @@ def _further(networks: Networks, task: SparseParity, where: str) -> list[Expecta
 
 
 def _draw_course(records: Figure26Records, task: str, design: str) -> Drawing:
-    """Accuracy and sensitivity over steps, of the first seed; the others' onsets in the caption."""
+    """Accuracy and sensitivity over steps, of the first seed; the caption has the onsets of the others."""
     part = records.where(task=task, design=design)
     goal, seen = part[part.cells[0]].goal, part[part.cells[0]].trajectory
     steps = [float(step) for step in seen.epochs[1:]]

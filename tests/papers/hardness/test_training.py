@@ -217,7 +217,7 @@ def test_training_that_diverges_says_so():
         (lambda: train([named_task("parity", 4)] * 2, SMALL, SHORT, seeds=[0]), "2 tasks for 1 seeds"),
         (
             lambda: train([named_task("parity", 4), named_task("parity", 5)], SMALL, SHORT, seeds=[0, 1]),
-            "all of as many bits",
+            "all of the same number of bits",
         ),
         (lambda: train(table_task([0, 1]), SMALL, HardnessPlan(curriculum=(1,)), seeds=[0]), "leave curriculum out"),
         (lambda: HardnessDesign(depth=1), "depth=1 must be at least 2"),

@@ -75,7 +75,7 @@ def follow(
     interrupted resumes from ``folder`` and gives the same looks; none is taken twice.
 
     Arguments:
-        task: what is learnt.
+        task: what the network learns.
         design: the network.
         plan: the training; with ``fit_loss=0`` all its steps are at one learning rate.
         seed: of first weights, batches, strings and directions.

@@ -134,7 +134,7 @@ def train_single(
 
     Arguments:
         network: a module with its first weights.
-        loss: what is made smaller.
+        loss: what training minimises.
         plan: its steps, rates and end; batches and lengths are the concern of ``loss``.
         settings: what tells this training from others, JSON values, for the state on disk.
         scale: 4 Var(label), by which ``fit_loss`` is multiplied.
@@ -295,7 +295,9 @@ def _check_tasks(
 ) -> list[HardnessTask]:
     found = [tasks] * len(seeds) if isinstance(tasks, HardnessTask) else list(tasks)
     if len(found) != len(seeds) or len({task.n for task in found}) != 1:
-        raise UsageError(f"{len(found)} tasks for {len(seeds)} seeds; expected one for each, all of as many bits")
+        raise UsageError(
+            f"{len(found)} tasks for {len(seeds)} seeds; expected one for each, all of the same number of bits"
+        )
     if plan.curriculum and any(task.labels is not None for task in found):
         raise UsageError("curriculum needs functions of every length; a table has one, so leave curriculum out")
     if plan.curriculum and not takes_shorter(design.architecture):

@@ -32,7 +32,7 @@ def replacement_sensitivity(predicted: Tensor, task: GrokkingTask, rows: Tensor)
     present = predicted.gather(1, rows)  # (networks, count)
     same = torch.zeros(len(predicted), dtype=torch.float64)
     for place, numbers in ((0, first), (1, second)):
-        alike = table.sum(dim=1 + place).flatten(1)  # (networks, other numbers * tokens): how many give each answer
+        counts = table.sum(dim=1 + place).flatten(1)  # (networks, other numbers * tokens): how many give each answer
         other = pairs[:, 1 - place][rows]
-        same += (alike.gather(1, other * tokens + present).double() / numbers).mean(dim=1)
+        same += (counts.gather(1, other * tokens + present).double() / numbers).mean(dim=1)
     return 1 - same / 2

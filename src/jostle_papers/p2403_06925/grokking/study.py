@@ -156,8 +156,8 @@ class Grokking(Study[GrokkingSettings, GrokkingCell, GrokkingRecord]):
         found = []
         for design in records.settings.designs:
             networks = _trajectories(records, design)
-            said = _expect_phases(networks, PAPERS, records.settings.bounds, f" ({design})")
-            found += said if design == OF_THE_PAPER else [beyond(each) for each in said]
+            theirs = _expect_phases(networks, PAPERS, records.settings.bounds, f" ({design})")
+            found += theirs if design == OF_THE_PAPER else [beyond(each) for each in theirs]
             ours = _expect_phases(networks, TOKENWISE, records.settings.bounds, f" ({design})")
             found += [
                 beyond(each)

@@ -54,7 +54,7 @@ def rise(course: Trajectory, name: str, task: SparseParity, share: float = HALF)
     Arguments:
         course: measures along training; what it calls epochs are steps here.
         name: one of ``ways``.
-        task: what is learnt.
+        task: what the network learns.
         share: of the way, above 0 and up to 1.
     """
     checks.number("share of the way", share, above=0, most=1)
