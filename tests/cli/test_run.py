@@ -127,7 +127,7 @@ def test_ctrl_c_keeps_finished_cells(capsys, monkeypatch):
     monkeypatch.setattr(Toy, "measure", interrupted)
     code, out, err = run(capsys, "run", "toy/noise", "--quiet")
     assert (code, out) == (130, "")
-    assert err == "finished cells are kept in runs: start again to go on\njostle: interrupted\n"
+    assert err == "finished cells are kept in runs: start again to continue\njostle: interrupted\n"
     assert Path("runs/toy/noise/smoke/records.jsonl").read_text().count('"cell/') == 2
 
 
@@ -162,4 +162,4 @@ def test_ctrl_c_in_a_process_of_its_own_exits_with_130(workers):
         os.killpg(process.pid, signal.SIGINT)  # as a terminal does it: to the workers as well
         _, err = process.communicate(timeout=30)
     assert process.returncode == 130
-    assert err == "finished cells are kept in runs: start again to go on\njostle: interrupted\n"
+    assert err == "finished cells are kept in runs: start again to continue\njostle: interrupted\n"

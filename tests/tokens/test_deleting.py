@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from jostle.tokens.padding import closed_up, without_free_column
+from jostle.tokens.padding import close_up, without_free_column
 from tests.tokens.made_up_texts import PAD, padded, sentences
 
 
@@ -15,7 +15,7 @@ def test_deleting_is_the_same_as_never_having_had_the_token(side):
     last = batch["attention_mask"].shape[1] - 1 - batch["attention_mask"].flip(1).argmax(dim=1)
     before = {name: tensor.clone() for name, tensor in batch.items()}
     batch |= before | {"number": torch.arange(len(texts))}
-    closed = closed_up(batch, "input_ids", columns, last, PAD, side)
+    closed = close_up(batch, "input_ids", columns, last, PAD, side)
     for name in ("input_ids", "attention_mask"):
         assert torch.equal(closed[name], expected[name])
         assert torch.equal(batch[name], before[name])
@@ -30,9 +30,9 @@ def test_positions_that_are_given_belong_to_the_nth_token():
     positions = (real.cumsum(dim=1) - 1).clamp(min=0)
     batch = {"ids": torch.tensor([[9, 9, 5, 6, 7], [1, 2, 3, 4, 5]]), "position_ids": positions}
     gone, last = torch.tensor([3, 0]), torch.tensor([4, 4])
-    left = closed_up(batch, "ids", gone, last, 9, "left")
+    left = close_up(batch, "ids", gone, last, 9, "left")
     assert left["ids"].tolist() == [[9, 9, 9, 5, 7], [9, 2, 3, 4, 5]]
     assert left["position_ids"].tolist() == [[0, 0, 0, 0, 1], [0, 0, 1, 2, 3]]
-    right = closed_up({name: tensor[1:] for name, tensor in batch.items()}, "ids", gone[1:], last[1:], 9, "right")
+    right = close_up({name: tensor[1:] for name, tensor in batch.items()}, "ids", gone[1:], last[1:], 9, "right")
     assert right["ids"].tolist() == [[2, 3, 4, 5, 9]]
     assert right["position_ids"].tolist() == [[0, 1, 2, 3, 0]]

@@ -56,8 +56,8 @@ def _run(words: list[str], debug: bool) -> None:
     except BrokenPipeError:
         sys.exit(0)
     except OSError as error:
-        said = " ".join((error.strerror or str(error) or type(error).__name__).split())
-        _fail(said if error.filename is None else f"{error.filename}: {said}", 1, debug)
+        reason = " ".join((error.strerror or str(error) or type(error).__name__).split())
+        _fail(reason if error.filename is None else f"{error.filename}: {reason}", 1, debug)
     except MemoryError:
         _fail("out of memory; try a smaller --batch-size, or fewer inputs", 1, debug)
 

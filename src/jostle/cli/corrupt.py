@@ -13,7 +13,7 @@ from cyclopts import Parameter
 from jostle.base.errors import UsageError
 from jostle.base.files import replacing
 from jostle.cli.options import Force, whole
-from jostle.cli.output import check_outputs, counted
+from jostle.cli.output import check_outputs, count_noun
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -83,7 +83,7 @@ def corrupt(
         print(f"jostle: {warning.message}".replace("value_range=(0, 1)", "--value-range 0/1"), file=sys.stderr)  # noqa: T201
     first, end = (image, image + 1) if is_picture else (0, len(images))
     if first >= len(images):
-        raise UsageError(f"--image {image}: {data} holds {counted(len(images), 'image')}, numbered from 0")
+        raise UsageError(f"--image {image}: {data} holds {count_noun(len(images), 'image')}, numbered from 0")
     shown, indices = images[first:end], np.arange(first, end)
 
     def results() -> Iterator[tuple[str, int, Any]]:
@@ -101,7 +101,7 @@ def corrupt(
         _write_arrays(out, results(), labels)
     found = {"file": str(out), "corruptions": names, "severities": severities, "images": len(shown), "seed": seed}
     at = "severity" if len(severities) == 1 else "severities"
-    summary = f"{counted(len(names), 'corruption')} at {at} {', '.join(map(str, severities))}: {out}"
+    summary = f"{count_noun(len(names), 'corruption')} at {at} {', '.join(map(str, severities))}: {out}"
     print(json.dumps(found, indent=1) if as_json else summary)  # noqa: T201
 
 

@@ -83,7 +83,7 @@ def _run(specs: dict[str, str], weights: dict[str, str], options: MeasureOptions
     from jostle.cli.subject import choose_perturbation, load_models, make_request, plan_of, read_subject
     from jostle.estimates.measure import run_request
 
-    plan = plan_of(options)  # wrong numbers are said before anything is loaded
+    plan = plan_of(options)  # wrong numbers raise before anything is loaded
     models, known = load_models(specs, weights, options.seed)
     subject = read_subject(options, models, label=options.label)
     request = make_request(options, subject, choose_perturbation(options, subject), plan)

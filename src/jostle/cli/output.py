@@ -103,17 +103,17 @@ def show(result: "Measurement | Comparison | Sweep", notes: Iterable[str], optio
 
 
 def say(text: str) -> None:
-    """Print at once; if nobody reads any more, as behind ``| head``, go on: files are still to be written."""
+    """Print at once; a closed pipe, as behind ``| head``, is no error: files are still to be written."""
     try:
         print(text, flush=True)  # noqa: T201
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def counted(number: int, thing: str) -> str:
+def count_noun(number: int, thing: str) -> str:
     """A number of things, in words.
 
-    >>> counted(1, "run"), counted(2_000, "run")
+    >>> count_noun(1, "run"), count_noun(2_000, "run")
     ('1 run', '2,000 runs')
     """
     return f"{number:,} {thing}" if number == 1 else f"{number:,} {thing}s"

@@ -8,7 +8,7 @@ from cyclopts import Parameter
 
 from jostle.base.errors import UsageError
 from jostle.cli.options import Force
-from jostle.cli.output import check_outputs, counted
+from jostle.cli.output import check_outputs, count_noun
 
 
 def report(
@@ -53,4 +53,4 @@ def report(
     elif markdown:
         print(as_markdown(rows), end="")  # noqa: T201
     else:
-        print(f"report of {counted(len(rows), 'run')}: {path}")  # noqa: T201
+        print(f"report of {count_noun(len(rows), 'run')}: {path}")  # noqa: T201

@@ -64,12 +64,12 @@ def run(
         try:
             results.append(studies.run(one, **options))
         except KeyboardInterrupt:
-            console.print(f"finished cells are kept in {out}: start again to go on", markup=False)
+            console.print(f"finished cells are kept in {out}: start again to continue", markup=False)
             raise
         except studies.CellsFailedError as error:
             failed.append(error)
             continue
-        except JostleError as error:  # said together with what failed before; what is done is printed
+        except JostleError as error:  # raised together with earlier failures, after the finished studies are printed
             failed.append(error)
             break
         if not as_json:

@@ -66,13 +66,13 @@ def sweep(
     outputs = {"--output": options.output, "--plot": options.plot}
     check_outputs(outputs, force=options.force, read=files_read(options, list(files.values())))
     from jostle.cli.subject import load_models, make_request, plan_of, read_subject
-    from jostle.estimates.sweep import checked_strengths, family_of, run_sweep
+    from jostle.estimates.sweep import family_of, read_strengths, run_sweep
 
     plan, family = plan_of(options), family_of(options.perturbation or _KIND)
-    written, are_in_rms = _strengths(options.stds)  # what is wrong is said before anything is loaded
+    written, are_in_rms = _strengths(options.stds)  # wrong numbers raise before anything is loaded
     models, known = load_models(specs, files, options.seed)
     subject = read_subject(options, models, label=options.label)
-    strengths = checked_strengths(_from_rms(options, subject, written) if are_in_rms else written)
+    strengths = read_strengths(_from_rms(options, subject, written) if are_in_rms else written)
     request = make_request(options, subject, family.at(strengths[-1]), plan)
     subject.ask_clean(request)
     result = run_sweep(request, family, strengths, subject.models, subject.inputs, not options.quiet, known)

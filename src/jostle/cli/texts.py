@@ -45,7 +45,7 @@ class Texts:
         reader: how they were encoded.
         has_labels: whether the labels of ``dataset`` are the models' classes.
         headless: names of the models that predict no class.
-        classes: names of the classes; empty if nobody named them.
+        classes: names of the classes; empty if they have no names.
         notes: what people should know.
     """
 
@@ -215,7 +215,7 @@ def _load(
 def _load_guessed_labels(
     file: str, split: str, columns: dict[str, str | None], names: tuple[str, ...]
 ) -> tuple[TextDataset, list[str]]:
-    """Texts with the labels of a column that nobody named; without them if they cannot be used."""
+    """Texts with the labels of the column ``label``; without them if they cannot be used."""
     try:
         return load_options(file, split, columns, names), []
     except UsageError as error:  # raised again by the next line, unless the labels were the reason
@@ -291,7 +291,7 @@ def _passages(
 
 
 def _label(texts: Texts, answers: "CleanAnswers", name: str, row: int) -> str:
-    """What a model predicts for a text, how surely, and what is right."""
+    """The prediction of a model for a text, its probability, and the right class."""
     outputs, number = answers.outputs[name], int(answers.predictions(name)[row])
     is_single = outputs.dim() == 1 or outputs.shape[1] == 1
     sure = "" if is_single else f" ({percent(float(outputs[row].softmax(dim=0)[number]))})"

@@ -1,4 +1,4 @@
-"""What a measurement gives: numbers with intervals, for printing, saving and comparing.
+"""Results: numbers with intervals, for printing, saving and comparing.
 
 ``MeanChange`` is an estimate with its two intervals and its profile over positions. ``Measurement`` is the mean change
 of one model, ``Difference`` that of two models on the same trials, ``Comparison`` holds several models and all their

@@ -99,7 +99,7 @@ def sweep(
         UsageError: an argument or an input cannot be used; the message is one line.
         Interrupted: on Ctrl-C after the first strength; ``.result`` is a ``Sweep`` of the finished strengths.
     """
-    strengths, family = checked_strengths(stds), family_of(perturbation)
+    strengths, family = read_strengths(stds), family_of(perturbation)
     request = Request.build(
         tokens=tokens,
         perturbation=family.at(strengths[-1]),
@@ -136,7 +136,7 @@ def run_sweep(
     Arguments:
         request: what is asked at every strength; its perturbation is that of the largest one.
         family: the perturbations.
-        strengths: of ``checked_strengths``.
+        strengths: of ``read_strengths``.
         models, inputs, progress, known: as for ``run_request``.
     """
     shared = _shared_level(request.level, strengths, len(models))
@@ -287,7 +287,7 @@ class Sweep:
 
     @property
     def settings(self) -> MeasureSettings:
-        """What was measured, on what, how; ``perturbation`` is that of the strongest noise."""
+        """What was measured, on which inputs, and how; ``perturbation`` is that of the strongest noise."""
         return self._any[self.names[0]].settings
 
     @property
@@ -394,7 +394,7 @@ def _lines(sweep: Sweep) -> list[str]:
         lines.append(f"  (paired differences at {sweep.shared_level:.2%}: of a pair, all together {s.level:.0%})")
     lines += [f"  {inputs.rpartition(' ')[0]} perturbation={sweep.perturbation}", f"  {plan}", f"  {_effort(sweep)}"]
     if sweep.missing:
-        left_out = listed([f"{strength:g}" for strength in sweep.missing])
+        left_out = join_words([f"{strength:g}" for strength in sweep.missing])
         lines.append(f"  interrupted before {sweep.parameter} {left_out} was measured")
     lines += [f"  warning: {text}" for text in sweep.warnings]
     return lines + [f"  note: {text}" for text in sweep.notes]
@@ -417,7 +417,7 @@ def _effort(sweep: Sweep) -> str:
         if strength > 0:
             reasons.setdefault(comparison.stopped, []).append(f"{strength:g}")
     ends = [
-        REASONS[reason] + (f" (at {sweep.parameter} {listed(found)})" if len(reasons) > 1 else "")
+        REASONS[reason] + (f" (at {sweep.parameter} {join_words(found)})" if len(reasons) > 1 else "")
         for reason, found in reasons.items()
     ]
     spent = f"{sweep.passes:,} passes{' of each model' if len(sweep) > 1 else ''}, {seconds:.1f} s"
@@ -442,7 +442,7 @@ class Family:
     at: Callable[[float], Perturbation]
 
 
-def checked_strengths(stds: Any) -> tuple[float, ...]:
+def read_strengths(stds: Any) -> tuple[float, ...]:
     """The strengths from weak to strong, each once."""
     values = stds.tolist() if hasattr(stds, "tolist") else stds
     if isinstance(values, str) or not isinstance(values, Sequence | set | frozenset):
@@ -513,10 +513,10 @@ def against(first: str, second: str, differences: Mapping[float, Difference], pa
     return f"{first} against {second}: {'; '.join(parts)}."
 
 
-def listed(parts: Sequence[str], joint: str = "and") -> str:
+def join_words(parts: Sequence[str], joint: str = "and") -> str:
     """Words as a list within a sentence.
 
-    >>> listed(["MLP"]), listed(["MLP", "CNN", "ViT"], "or")
+    >>> join_words(["MLP"]), join_words(["MLP", "CNN", "ViT"], "or")
     ('MLP', 'MLP, CNN or ViT')
     """
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} {joint} {parts[-1]}"
@@ -530,5 +530,5 @@ def _word(difference: Difference) -> str:
 
 def _strengths(strengths: Sequence[float]) -> str:
     if len(strengths) <= _MOST_LISTED:
-        return listed([f"{strength:g}" for strength in strengths])
+        return join_words([f"{strength:g}" for strength in strengths])
     return f"{strengths[0]:g} to {strengths[-1]:g} (all {len(strengths)} measured there)"

@@ -1,6 +1,6 @@
 """Intervals for a sample whose size was fixed before looking at it.
 
-Pure functions of counts and values. Intervals that may be looked at while sampling goes on are in ``anytime``.
+Pure functions of counts and values. Intervals for samples that are still growing are in ``anytime``.
 """
 
 import numpy as np
@@ -40,11 +40,11 @@ def bounded_mean(values: ArrayLike, counts: ArrayLike, level: float, bounds: End
 
         high = quantile_{(1 + level) / 2} of  D_1 x_1 + ... + D_n x_n + D_{n+1} * upper,
 
-    and ``low`` alike with the lower bound. For observations of 0 and 1 it is the Clopper-Pearson interval; for skewed
-    means (few inputs with most of the flips) it keeps its coverage where Student's t does not. Source: Gaffke (2005),
-    and Phan, Thomas and Learned-Miller (2021), "Towards practical mean bounds for small samples". Coverage for general
-    bounded variables is conjectured there, and simulated in our slow tests. The quantile is taken over 10,000
-    Dirichlet draws from a fixed generator: the same data give the same interval.
+    and ``low`` in the same way with the lower bound. For observations of 0 and 1 it is the Clopper-Pearson interval;
+    for skewed means (few inputs with most of the flips) it keeps its coverage where Student's t does not. Source:
+    Gaffke (2005), and Phan, Thomas and Learned-Miller (2021), "Towards practical mean bounds for small samples".
+    Coverage for general bounded variables is conjectured there, and simulated in our slow tests. The quantile is taken
+    over 10,000 Dirichlet draws from a fixed generator: the same data give the same interval.
 
     Arguments:
         values: distinct observed values, in increasing order.
@@ -117,9 +117,9 @@ def bounded_ratio(means: NDArray[np.float64], sizes: NDArray[np.float64], level:
 
         high = quantile_{(1 + level) / 2} of  (sum_i D_i s_i m_i + D_{n+1} S * upper) / (sum_i D_i s_i + D_{n+1} S)
 
-    with D ~ Dirichlet(1, ..., 1), sizes s_i, means m_i and the largest size S, and ``low`` alike with the lower bound.
-    With equal sizes it is Gaffke's bound. Sizes beyond the largest seen are not provided for. The quantile is taken
-    over 10,000 draws from a fixed generator.
+    with D ~ Dirichlet(1, ..., 1), sizes s_i, means m_i and the largest size S, and ``low`` in the same way with the
+    lower bound. With equal sizes it is Gaffke's bound. Sizes beyond the largest one seen are not covered. The quantile
+    is taken over 10,000 draws from a fixed generator.
 
     Arguments:
         means: (inputs,) the mean change of each.

@@ -10,7 +10,7 @@ from torch import Tensor
 from jostle.perturbations import Deletion, Perturbation
 from jostle.tokens import Batch, Embeddings, Inputs, Site, TextView
 from jostle.tokens.inputs import ONLY
-from jostle.tokens.padding import closed_up
+from jostle.tokens.padding import close_up
 from jostle.tokens.text import padding_id
 
 ChoosePositions = Callable[[int, int, Tensor | None, torch.device, torch.Generator | None], Tensor]
@@ -116,4 +116,4 @@ class TextMover:
         own = self.perturbation.pad if isinstance(self.perturbation, Deletion) else None
         pad = held.pad if own is None else own
         last = torch.from_numpy(held.padding.stop - 1)
-        return closed_up(batch, held.key, columns, last, 0 if pad is None else pad, held.padding.side)
+        return close_up(batch, held.key, columns, last, 0 if pad is None else pad, held.padding.side)

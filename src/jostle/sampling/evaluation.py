@@ -23,7 +23,7 @@ from jostle.sampling.plans import TOKENS_ON_CPU, Batching, Integers, Trials
 from jostle.sampling.prefixes import PrefixReader, can_continue
 from jostle.sampling.text_checks import Move, check_text, padding_to_fill_with
 from jostle.tokens import Batch, Inputs, TokenFunction
-from jostle.tokens.padding import beginning_at, closed_up, without_free_column
+from jostle.tokens.padding import beginning_at, close_up, without_free_column
 
 Changes = NDArray[np.float64]
 
@@ -199,7 +199,7 @@ class TrialEvaluation:
             self.inputs.view.put(batch[key], columns, tokens)
             return batch
         last = torch.from_numpy(padding.stop[trials.inputs] - 1 - trials.tokens) + columns
-        closed = closed_up(batch, key, columns, last, self._pad, padding.side)
+        closed = close_up(batch, key, columns, last, self._pad, padding.side)
         return without_free_column(closed, key, padding.side) if self.batching.trims else closed
 
     def new_passes(self, trials: Trials) -> Integers:

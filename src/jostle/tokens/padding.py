@@ -1,7 +1,7 @@
 """Padded texts: where each begins and ends, and batches from which tokens are left out.
 
 ``Padding`` knows the columns of the real tokens, ``share_by_position`` counts special tokens, ``beginning_at`` leaves
-out the beginning of each text, and ``closed_up`` one token of each text.
+out the beginning of each text, and ``close_up`` one token of each text.
 """
 
 from collections.abc import Iterable
@@ -77,10 +77,10 @@ class Padding:
 Truths = NDArray[np.bool_]
 
 
-def checked_ids(ids: object) -> tuple[int, ...] | None:
+def read_special_ids(ids: object) -> tuple[int, ...] | None:
     """``special_ids`` of a view as a tuple of token ids; None stays None.
 
-    >>> checked_ids([2, 3]), checked_ids(2)
+    >>> read_special_ids([2, 3]), read_special_ids(2)
     ((2, 3), (2,))
     """
     if ids is None:
@@ -137,7 +137,7 @@ def beginning_at(batch: dict[str, Tensor], key: str, begin: Tensor, width: int) 
 _POSITION_KEY = "position_ids"
 
 
-def closed_up(batch: dict[str, Tensor], key: str, gone: Tensor, last: Tensor, pad: int, side: str) -> dict[str, Tensor]:
+def close_up(batch: dict[str, Tensor], key: str, gone: Tensor, last: Tensor, pad: int, side: str) -> dict[str, Tensor]:
     """``batch`` without token ``gone[i]`` of text i, in new memory.
 
         a b c d - -   without c is   a b d - - -,   and with padding on the left   - - a b c d   is   - - - a b d
@@ -145,7 +145,7 @@ def closed_up(batch: dict[str, Tensor], key: str, gone: Tensor, last: Tensor, pa
     ``position_ids`` belong to the nth token, whichever token that is: they lose their last entry instead.
 
     >>> ids = torch.tensor([[5, 6, 7, 0]])
-    >>> closed_up({"": ids}, "", gone=torch.tensor([1]), last=torch.tensor([2]), pad=0, side="right")[""].tolist()
+    >>> close_up({"": ids}, "", gone=torch.tensor([1]), last=torch.tensor([2]), pad=0, side="right")[""].tolist()
     [[5, 7, 0, 0]]
 
     Arguments:

@@ -14,7 +14,7 @@ from torch import Tensor
 from jostle.base import checks
 from jostle.base.errors import UsageError
 from jostle.base.specs import written_list
-from jostle.tokens.padding import checked_ids
+from jostle.tokens.padding import read_special_ids
 from jostle.tokens.views import VIEWS, TokenView, must_fit
 
 SPECIAL_KEY = "special_tokens_mask"
@@ -39,7 +39,7 @@ class TextView(TokenView):
     def __post_init__(self) -> None:
         if not isinstance(self.special, bool) and self.special != "only":
             raise checks.wrong("special", self.special, "true, false or only")
-        object.__setattr__(self, "special_ids", checked_ids(self.special_ids))
+        object.__setattr__(self, "special_ids", read_special_ids(self.special_ids))
         checks.choice("alignment", self.alignment, ("left", "right"))
 
     def positions(self, shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -53,7 +53,7 @@ class TextView(TokenView):
         """The arguments that differ from the defaults, as parts of a spec."""
         options = [] if self.special is True else [f"special={str(self.special).lower()}"]
         if self.special_ids is not None:
-            options.append(f"special_ids={written_list(checked_ids(self.special_ids) or ())}")
+            options.append(f"special_ids={written_list(read_special_ids(self.special_ids) or ())}")
         return options if self.alignment == "left" else [*options, f"alignment={self.alignment}"]
 
 

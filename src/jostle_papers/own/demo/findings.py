@@ -1,7 +1,7 @@
 """What the sweep says, in sentences made from intervals and nothing else."""
 
 from jostle.estimates import Comparison
-from jostle.estimates.sweep import against, listed
+from jostle.estimates.sweep import against, join_words
 
 _REFERENCE = "ViT"
 
@@ -10,7 +10,7 @@ def headline(levels: dict[float, Comparison]) -> str:
     """One sentence: which networks are the least sensitive at the weakest and at the strongest noise."""
     weak, strong = min(levels), max(levels)
     first, last = (_least(levels[std]) for std in (weak, strong))
-    found = f"at std {weak:g} it is {listed(first, 'or')}, at std {strong:g} it is {listed(last, 'or')}."
+    found = f"at std {weak:g} it is {join_words(first, 'or')}, at std {strong:g} it is {join_words(last, 'or')}."
     if set(first) & set(last):
         return f"The least sensitive network: {found}"
     return f"Which network is the least sensitive depends on the strength of the noise: {found}"
@@ -34,7 +34,9 @@ def _ranking(comparison: Comparison, std: float) -> str:
     order = sorted(comparison, key=lambda name: comparison[name].value)
     ordered = ", ".join(f"{name} {comparison[name].value:.3f}" for name in order)
     least = _least(comparison)
-    verdict = f"{least[0]} is the least" if len(least) == 1 else f"{listed(least)} cannot be told apart as the least"
+    verdict = (
+        f"{least[0]} is the least" if len(least) == 1 else f"{join_words(least)} cannot be told apart as the least"
+    )
     return f"At noise of std {std:g}, from least to most sensitive: {ordered}; {verdict}."
 
 
