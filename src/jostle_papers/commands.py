@@ -1,4 +1,7 @@
-"""``jostle demo``."""
+"""The command that this package adds to the command line of jostle: ``jostle demo``.
+
+``pyproject.toml`` publishes it as an entry point of the group ``jostle.commands``. Any package can add commands so.
+"""
 
 import dataclasses
 import json
@@ -26,13 +29,13 @@ def demo(
         bool, Parameter(name="--json", negative="", show_default=False, help="Print what was found as JSON.")
     ] = False,
 ) -> None:
-    """Show the phenomenon: four small networks on real digits, ending in a report.
+    """Show the phenomenon on four small networks and real digits, in a report.
 
     Trains a vision transformer, an MLP, a CNN and a ConvMixer on 4,000 MNIST
-    digits to the same training accuracy, follows their sensitivity while they
-    learn, then jostles one patch of each digit with weak to strong noise, the
-    same noise for all, and writes one HTML page. Takes a few minutes on two
-    cores. Interrupted, it goes on where it was when started again.
+    digits to the same training accuracy and measures their sensitivity while
+    they learn. Then adds weak to strong noise to one patch of each digit, the
+    same noise for all networks, and writes one HTML page. Takes a few minutes
+    on two cores. After an interruption, run the same command again: it continues.
     """
     console = Console(stderr=True, highlight=False)
     started = time.monotonic()

@@ -12,10 +12,10 @@ from jostle.cli.output import check_outputs, count_noun
 
 
 def report(
-    runs: Annotated[Path, Parameter(help="Folder of runs, as jostle run makes it.")] = Path("runs"),
+    runs: Annotated[Path, Parameter(help="Folder of runs, made by jostle run.")] = Path("runs"),
     /,
     *,
-    output: Annotated[Path | None, Parameter(name=["--output", "-o"], help="The page.")] = None,
+    output: Annotated[Path | None, Parameter(name=["--output", "-o"], help="File of the page.")] = None,
     markdown: Annotated[
         bool, Parameter(negative="", show_default=False, help="Print the scoreboard as a Markdown table.")
     ] = False,
@@ -24,11 +24,11 @@ def report(
     ] = False,
     force: Force = False,
 ) -> None:
-    """Make one HTML page of all studies that were run.
+    """Make one HTML page of all runs of studies: scoreboard, findings, figures.
 
-    The page holds scoreboard, findings and figures in one file. With --markdown
-    or --json the scoreboard is printed, and a page is written only if --output
-    names one; otherwise the page is report.html.
+    The page is one file and loads nothing else. Its name is report.html, unless
+    --output gives another. With --markdown or --json the scoreboard is printed,
+    and a page is written only if --output is given.
 
       jostle report runs -o report.html
       jostle report runs --markdown

@@ -3,7 +3,7 @@
 import json
 import os
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from cyclopts import Parameter
 from rich.console import Console
@@ -24,10 +24,11 @@ def run(
         "smoke"
     ),
     seeds: Annotated[
-        int | None, Parameter(converter=whole, help="How many; by default what the scale says. Can be raised later.")
-    ] = (None),
+        int | None,
+        Parameter(converter=whole, help="Number of seeds; by default that of the scale. More can be added later."),
+    ] = None,
     workers: Annotated[
-        int, Parameter(converter=whole, help="Processes that work at once; the numbers do not depend on it.")
+        int, Parameter(converter=whole, help="Number of worker processes. The results do not depend on it.")
     ] = 1,
     out: Annotated[Path, Parameter(name=["--out", "-o"], help="Folder of all runs.")] = Path("runs"),
     set_: Annotated[list[str] | None, Parameter(name="--set", negative="", help=SET_HELP)] = None,
@@ -41,28 +42,37 @@ def run(
     ] = False,
     quiet: Annotated[bool, Parameter(negative="", show_default=False, help="No progress.")] = False,
 ) -> None:
-    """Run studies: one figure or table of a paper each, ending in a verdict.
+    """Run studies. Each is one figure or table of a paper and ends in a verdict.
 
-    A study that was interrupted or killed continues where it was when it is
-    started again. jostle report makes a page of all runs.
+    After an interruption or a kill, run the same command again: it continues,
+    and finished cells are not repeated. jostle report makes a page of all runs.
 
       jostle run 2403.06925/figure-4 --scale small --workers 2
-      jostle run 2403.06925/figure-4 --set draws=20 --seeds 5
+      jostle run 2403.06925/figure-4 --set passes=500 --seeds 5
     """
     console = Console(stderr=True, highlight=False, soft_wrap=True)
-    overrides = _pairs(set_ or [])
+    overrides = _read_pairs(set_ or [])
     for key, value in _KEEP_MEMORY.items():
         os.environ.setdefault(key, value)
     with console.status("loading torch"):
         from jostle import studies
     for one in name:
         studies.get(one)  # an unknown name is an error before any work
-    options: dict[str, Any] = {"scale": scale, "out": out, "seeds": seeds, "workers": workers, "data": data}
-    options |= {"overrides": overrides, "fresh": fresh, "device": device, "progress": not quiet}
     results, failed = [], list[JostleError]()
     for one in dict.fromkeys(name):
         try:
-            results.append(studies.run(one, **options))
+            result = studies.run(
+                one,
+                scale,
+                out,
+                seeds=seeds,
+                workers=workers,
+                progress=not quiet,
+                overrides=overrides,
+                fresh=fresh,
+                data=data,
+                device=device,
+            )
         except KeyboardInterrupt:
             console.print(f"finished cells are kept in {out}: start again to continue", markup=False)
             raise
@@ -72,15 +82,17 @@ def run(
         except JostleError as error:  # raised together with earlier failures, after the finished studies are printed
             failed.append(error)
             break
+        results.append(result)
         if not as_json:
-            print(results[-1])  # noqa: T201
+            print(result)  # noqa: T201
     if as_json:
         print(json.dumps([studies.to_plain(result.summary) for result in results], indent=1))  # noqa: T201
     if failed:
-        raise _joined(failed)
+        raise _join_errors(failed)
 
 
-def _pairs(texts: list[str]) -> dict[str, str]:
+def _read_pairs(texts: list[str]) -> dict[str, str]:
+    """KEY=VALUE texts as a dictionary."""
     pairs: dict[str, str] = {}
     for text in texts:
         key, equals, value = text.partition("=")
@@ -93,7 +105,7 @@ def _pairs(texts: list[str]) -> dict[str, str]:
     return pairs
 
 
-def _joined(failed: list[JostleError]) -> JostleError:
+def _join_errors(failed: list[JostleError]) -> JostleError:
     if len(failed) == 1:
         return failed[0]
     error = FailureError("\n".join(str(part) for part in failed))

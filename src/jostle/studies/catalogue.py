@@ -16,12 +16,12 @@ StudyClass = TypeVar("StudyClass", bound=type[AnyStudy])
 
 
 def register(study: StudyClass) -> StudyClass:
-    """A decorator for a subclass of ``Study``: checks what it says about itself and files it under its name."""
+    """A decorator for a subclass of ``Study``: checks its attributes and files it under its name."""
     check_declared(study)
     STUDIES.register(study.name)(study)
     return study
 
 
 def get(name: str) -> AnyStudy:
-    """The study called ``name``; an unknown name answers with near matches."""
+    """The study called ``name``; the error for an unknown name lists near matches."""
     return STUDIES.get(name)()

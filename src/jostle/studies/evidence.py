@@ -1,7 +1,4 @@
-"""A measured number together with its interval at any level: what verdicts are made from.
-
-Pure numbers; what they are evidence for is in ``verdict``.
-"""
+"""Evidence: measured numbers, each with its interval at any level. ``verdict`` decides what follows from them."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -17,20 +14,20 @@ from jostle.base.estimate import Estimate
 from jostle.intervals.fixed import Ends, clopper_pearson, student
 
 LEAST_SEEDS, LEAST_CORRELATED = 3, 5
-_ROUNDING = 1e-12  # a spread no larger than this share of the numbers is one of rounding
+_ROUNDING = 1e-12  # a spread up to this share of the numbers is rounding
 
 Values = Mapping[Any, float] | Sequence[float]
 
 
 @dataclass(frozen=True)
 class Measured:
-    """A number and how sure it is.
+    """A number, and its interval at any level.
 
     Arguments:
         value: the number; NaN if there is none.
-        ends: the interval at a given level.
-        doubt: why nothing can be concluded from it; empty if something can.
-        is_exact: computed, not estimated: it has no level and takes no share of a family's.
+        ends: gives the ends of the interval at a level.
+        doubt: why the number allows no conclusion; empty if it allows one.
+        is_exact: computed, not estimated: it has no level and takes no share of the error of a family of findings.
         most_level: the highest level at which there is an interval.
         method: how the interval was made.
     """
@@ -51,7 +48,7 @@ def exact(value: float) -> Measured:
 def interval(value: float, low: float | None, high: float | None, level: float) -> Measured:
     """A number measured with an interval of one fixed level; None is an end at infinity.
 
-    It cannot support a finding that needs a higher level: measure at ``shared_level`` where there are several.
+    It cannot support a finding that needs a higher level: measure at ``shared_level`` for several findings.
     """
     ends = (-math.inf if low is None else low, math.inf if high is None else high)
     return _finite(Measured(value, lambda _: ends, most_level=level, method=f"interval of level {level:g}"))
@@ -84,8 +81,8 @@ def proportion(successes: int, trials: int) -> Measured:
 def over_seeds(values: Values) -> Measured:
     """The mean over seeds, with Student's interval: mean -+ t * s / sqrt(n).
 
-    It asks how other seeds would come out, under the assumption that what seeds give is about normally distributed.
-    Fewer than three seeds, or seeds that all give the same number, do not tell how much seeds differ.
+    The interval is for the mean over all possible seeds, if values of seeds are about normally distributed. Fewer than
+    three seeds, or seeds that all give the same number, do not tell how much seeds differ.
 
     >>> low, high = over_seeds([1.0, 2.0, 3.0]).ends(0.95)
     >>> round(low, 3), round(high, 3)
@@ -196,7 +193,7 @@ def _ranks(numbers: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def bounded(measured: Measured, least: float, most: float) -> Measured:
-    """The same where no number can lie below ``least`` or above ``most``: its interval ends there.
+    """The same number, where no value below ``least`` or above ``most`` is possible: the interval ends there.
 
     >>> bounded(over_seeds([0.98, 0.99, 1.0]), 0.0, 1.0).ends(0.95)[1]
     1.0
@@ -236,7 +233,7 @@ def difference(first: Measured, second: Measured) -> Measured:
 
 
 def _student(numbers: NDArray[np.float64], magnitude: float) -> Measured:
-    """Student's interval for the mean of one number a seed, made of numbers of this magnitude."""
+    """Student's interval for the mean of one number for each seed, computed from numbers of this magnitude."""
     count = len(numbers)
     if count == 0:
         return _nothing("no values")

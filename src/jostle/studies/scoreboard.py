@@ -23,9 +23,9 @@ class Row(Struct):
     Arguments:
         name, claim: of the study.
         measured: each finding in a few words.
-        status: a verdict, or ``unfinished`` or ``outdated``: then no verdict counts.
-        verdict: as shown: the status, and what it needs to be understood.
-        scale: with what is unusual: other settings or another number of seeds.
+        status: the verdict, or ``unfinished`` or ``outdated`` where there is no valid verdict.
+        verdict: as shown: the status, with an explanation where it needs one.
+        scale: with other settings or another number of seeds, if there are any.
         minutes: of all cells together, as if one worker had done them.
         folder: where the run is.
     """
@@ -92,25 +92,25 @@ def markdown(rows: Iterable[Row]) -> str:
     """The rows as a Markdown table."""
     lines = [f"| {' | '.join(COLUMNS)} |", "|" + "---|" * (len(COLUMNS) - 1) + "---:|"]
     for line in rows:
-        measured = "<br>".join(_escaped(part) for part in line.measured)
-        cells = [_escaped(line.name), _escaped(line.claim), measured, _escaped(line.verdict), _escaped(line.scale)]
-        lines.append(f"| {' | '.join([*cells, f'{line.minutes:.1f}'])} |")
+        measured = "<br>".join(_escape(part) for part in line.measured)
+        texts = [_escape(line.name), _escape(line.claim), measured, _escape(line.verdict), _escape(line.scale)]
+        lines.append(f"| {' | '.join([*texts, f'{line.minutes:.1f}'])} |")
     return "\n".join(lines) + "\n"
 
 
 def in_words(findings: list[Finding]) -> list[str]:
-    """What was found, in a few lines: of many findings the claim's first, those that do not agree, and counts."""
+    """The findings in a few lines. Of many: the first of the claim, those that do not agree, and counts."""
     if len(findings) <= _FEW:
         return [_line(finding) for finding in findings]
-    asked, further = ([f for f in findings if f.is_beyond == is_beyond] for is_beyond in (False, True))
-    shown = [f for number, f in enumerate(asked) if number == 0 or f.verdict != Verdict.AGREES]
-    counted = f"{_agreeing(asked)} of {len(asked)} expectations of the claim agree"
+    claimed, further = ([f for f in findings if f.is_beyond == is_beyond] for is_beyond in (False, True))
+    shown = [f for number, f in enumerate(claimed) if number == 0 or f.verdict != Verdict.AGREES]
+    counted = f"{_count_agreeing(claimed)} of {len(claimed)} expectations of the claim agree"
     if further:
-        counted += f", {_agreeing(further)} of {len(further)} beyond it"
+        counted += f", {_count_agreeing(further)} of {len(further)} beyond it"
     return [*map(_line, shown[:_FEW]), counted]
 
 
-def _agreeing(findings: list[Finding]) -> int:
+def _count_agreeing(findings: list[Finding]) -> int:
     return sum(finding.verdict == Verdict.AGREES for finding in findings)
 
 
@@ -119,7 +119,7 @@ def _line(finding: Finding) -> str:
     return f"{finding.statement}: {finding.measured} (expected {finding.expected}{apart})"
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     plain = " ".join(text.split()).replace("\\", "\\\\")
     for character in "|<>*_`[]":
         plain = plain.replace(character, f"\\{character}")

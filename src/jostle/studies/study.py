@@ -74,12 +74,12 @@ class Context:
     """What surrounds the work on one cell.
 
     Arguments:
-        folder: an existing folder of the cell's own, for checkpoints. It outlives a kill; it is removed once the
-            cell is recorded, unless the study keeps it.
-        report: told how far the cell is.
-        data: where datasets are, None for the usual places.
+        folder: an existing folder for the checkpoints of this cell. It stays after a kill. It is removed once the cell
+            is recorded, unless the study keeps checkpoints.
+        report: a function that is told the progress of the cell.
+        data: the folder of datasets; None for the usual places.
         device: where networks run.
-        networks: where trained networks are kept for all studies, None for this cell's own folder.
+        networks: the folder of trained networks that all studies share; None for this cell's own folder.
     """
 
     folder: Path
@@ -96,8 +96,8 @@ class Drawing:
     Arguments:
         stem: name of its file without the ending.
         figure: from ``jostle.figures``.
-        caption: what it shows.
-        alt: what there is to see, for people who cannot see it.
+        caption: what the figure shows.
+        alt: a description for people who cannot see the figure.
     """
 
     stem: str
@@ -112,7 +112,7 @@ AnyRecord = TypeVar("AnyRecord", default=Record)
 
 
 class Study(ABC, Generic[AnySettings, AnyCell, AnyRecord]):
-    """One figure or table of a paper: what is measured, at three scales, and what the paper leads one to expect.
+    """One figure or table of a paper: what is measured, at three scales, and what the paper lets one expect.
 
     ``Study[Figure3Settings, Figure3Cell, Figure3Record]`` names three frozen dataclasses: what can be chosen, one piece
     of work, and what is recorded of it. Records are written and read as the type that ``measure`` is annotated to
@@ -124,13 +124,13 @@ class Study(ABC, Generic[AnySettings, AnyCell, AnyRecord]):
     Attributes:
         name: ``paper/item``, e.g. ``2403.06925/figure-4``.
         title: a heading.
-        claim: what the paper says, in one sentence.
-        source: where it says so.
-        version: raised whenever the numbers change.
+        claim: what the paper claims, in one sentence.
+        source: the place of the claim in the paper.
+        version: to be raised whenever the numbers change.
         scales: settings for ``smoke`` (seconds, nothing to download), ``small`` (minutes on two cores) and ``paper``.
-        deviations: in what this differs from the paper, a sentence each.
-        level: coverage of the intervals of all that the paper says together, and of all beyond it together.
-        keeps_checkpoints: whether the folders of finished cells stay.
+        deviations: differences from the paper, a sentence each.
+        level: coverage of all intervals of the claim together, and of all beyond the claim together.
+        keeps_checkpoints: whether the checkpoint folders of finished cells stay.
     """
 
     name: ClassVar[str]
@@ -157,7 +157,7 @@ class Study(ABC, Generic[AnySettings, AnyCell, AnyRecord]):
 
     @abstractmethod
     def expectations(self, records: Records[AnySettings, AnyCell, AnyRecord]) -> list[Expectation]:
-        """What the paper leads one to expect of these records, by the functions of ``verdict``."""
+        """What the paper lets one expect of these records, by the functions of ``verdict``."""
 
 
 AnyStudy = Study[Any, Any, Any]
@@ -175,7 +175,7 @@ def _part(name: str, value: Any) -> str:
 
 
 def check_declared(study: type[AnyStudy]) -> None:
-    """Raise if the class does not say all that a study must say about itself."""
+    """Raise if the class lacks an attribute that a study must have."""
     label = f"study class {study.__qualname__}"
     for attribute in ("name", "title", "claim", "source"):
         text = getattr(study, attribute, None)

@@ -1,9 +1,9 @@
-"""Verdicts from intervals and nothing else: what is expected, what was found, and whether the two agree.
+"""Verdicts from intervals alone: what is expected, what was found, and whether the two agree.
 
-An ``Expectation`` knows how to judge itself at a level; ``decide`` chooses the level, because the findings of one
-study share the error of 1 - level between them (Bonferroni): with m findings that rest on intervals, each interval has
-level 1 - (1 - level) / m, and then all of them cover together with probability at least ``level``. What a paper says
-is one family and what we ask beyond it is another: further questions of ours make no claim of a paper harder to decide.
+An ``Expectation`` can be judged at any level, and ``decide`` chooses the level. The findings of one study share the
+error of 1 - level (Bonferroni): with m findings that rest on intervals, each interval has level 1 - (1 - level) / m,
+and then all intervals cover together with probability at least ``level``. The claims of a paper are one family, and our
+questions beyond them are another: our questions make no claim of a paper harder to decide.
 """
 
 import enum
@@ -35,7 +35,7 @@ class Finding(Struct):
         value, low, high: what was measured; None where there is no number or no end.
         level: of the interval; None for what was computed exactly.
         reason: why it is undecided, or what the verdict rests on.
-        is_beyond: whether it asks more than the paper says; then the study's verdict does not rest on it.
+        is_beyond: whether it is a question beyond the paper's claim; then it is no part of the study's verdict.
     """
 
     statement: str
@@ -62,13 +62,13 @@ class Finding(Struct):
 
 @dataclass(frozen=True)
 class Expectation:
-    """Something a paper leads one to expect, with the evidence about it.
+    """Something a paper lets one expect, with the evidence about it.
 
     Arguments:
         statement: in a sentence.
-        judge: the finding, if intervals have this level.
-        is_exact: rests on no interval, so it takes no share of the level.
-        is_beyond: asks more than the paper says; see ``beyond``.
+        judge: gives the finding at a level of the intervals.
+        is_exact: whether it rests on no interval, so that it takes no share of the error.
+        is_beyond: whether it is beyond the paper's claim; see ``beyond``.
     """
 
     statement: str
@@ -78,12 +78,12 @@ class Expectation:
 
 
 def beyond(expectation: Expectation) -> Expectation:
-    """A question of our own that the paper does not answer: judged and shown, but no part of the study's verdict."""
+    """The same as a question of our own beyond the paper's claim: judged and shown, but no part of the verdict."""
     return replace(expectation, is_beyond=True)
 
 
 def doubted(expectation: Expectation, reason: str) -> Expectation:
-    """The same expectation, undecided for this reason whatever its interval says."""
+    """The same expectation, undecided for this reason whatever the interval is."""
 
     def judge(level: float) -> Finding:
         return replace(expectation.judge(level), verdict=Verdict.UNDECIDED, reason=reason)
@@ -128,8 +128,8 @@ def within(statement: str, measured: Measured, target: float, margin: float) -> 
 def holds_for_all(statement: str, violations: int, tested: int, *, exhaustive: bool = True) -> Expectation:
     """Expect something of every case: one violation disagrees.
 
-    Without a violation it agrees if all cases there are were tested; a sample of them, however large, leaves it
-    undecided, and the finding says how rare violations must be.
+    Without a violation the finding agrees if all possible cases were tested. A sample of the cases, however large,
+    leaves it undecided, and the finding states an upper bound for the share of violations.
     """
     if not 0 <= violations <= tested:
         raise UsageError(f"{statement!r}: {violations} violations in {tested} cases cannot be")
@@ -149,7 +149,7 @@ def holds_for_all(statement: str, violations: int, tested: int, *, exhaustive: b
 
 
 def shared_level(count: int, level: float = 0.95) -> float:
-    """The level of each of ``count`` intervals that are to cover together with probability ``level``.
+    """The level that each of ``count`` intervals needs, for all of them to cover together with probability ``level``.
 
     >>> round(shared_level(5), 4)
     0.99
@@ -164,9 +164,10 @@ def decide(
 
     Arguments:
         expectations: what the study expects.
-        scale: at ``smoke`` nothing is decided, whatever the intervals say.
-        level: of all intervals of what the paper says together, and of all beyond it together.
-        family: how many findings share the error; by default as many of the same kind as rest on intervals.
+        scale: at ``smoke`` nothing is decided, whatever the intervals are.
+        level: coverage of all intervals of the claim together, and of all beyond the claim together.
+        family: number of findings that share the error; by default the number of findings of the same kind that rest
+            on intervals.
     """
     counted = [asked.is_beyond for asked in expectations if not asked.is_exact]
     each = {kind: shared_level(counted.count(kind) if family is None else family, level) for kind in (False, True)}
@@ -178,7 +179,7 @@ def decide(
 
 
 def overall(findings: Sequence[Finding]) -> Verdict:
-    """One verdict for a study, from what the paper says: disagrees if any finding does, agrees if all do."""
+    """The verdict of a study, from the findings of the claim: disagrees if any of them does, agrees if all do."""
     verdicts = [finding.verdict for finding in findings if not finding.is_beyond]
     if Verdict.DISAGREES in verdicts:
         return Verdict.DISAGREES

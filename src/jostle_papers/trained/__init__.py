@@ -1,4 +1,4 @@
-"""What studies of trained networks share, of images or texts: training, measuring on the way, keeping, comparing.
+"""What studies of trained networks of images or texts share: training, measuring on the way, keeping, comparing.
 
 * ``settings``: networks, data, training and noise. ``study``: the base class of such a study.
 * ``course``: trains one network and measures it on the way. ``questions``: what is measured.

@@ -5,8 +5,19 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import jostle
-from jostle.figures import Series, curves
-from jostle.studies import Cell, Context, Drawing, Expectation, Records, Settings, Study, holds_for_all, register
+from jostle import figures
+from jostle.studies import (
+    Cell,
+    Context,
+    Drawing,
+    Expectation,
+    Records,
+    Settings,
+    Struct,
+    Study,
+    holds_for_all,
+    register,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,8 +32,26 @@ class CheckerboardSettings(Settings):
     shares: tuple[float, ...] = (0.0, 0.5)
 
 
+@dataclass(frozen=True)
+class CheckerboardCell(Cell):
+    """One piece of work: one network."""
+
+    share: float
+    seed: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckerboardRecord(Struct):
+    """What is recorded of a network."""
+
+    sensitivity: float
+
+
+CheckerboardRecords = Records[CheckerboardSettings, CheckerboardCell, CheckerboardRecord]
+
+
 @register
-class Checkerboard(Study[CheckerboardSettings]):
+class Checkerboard(Study[CheckerboardSettings, CheckerboardCell, CheckerboardRecord]):
     """Turning one of 64 squares changes the prediction only if it is the one in the corner."""
 
     name = "plugin/checkerboard"
@@ -32,26 +61,25 @@ class Checkerboard(Study[CheckerboardSettings]):
     version = 1
     scales: ClassVar = {scale: CheckerboardSettings() for scale in ("smoke", "small", "paper")}
 
-    def cells(self, settings: CheckerboardSettings, seeds: Sequence[int]) -> list[Cell]:
+    def cells(self, settings: CheckerboardSettings, seeds: Sequence[int]) -> list[CheckerboardCell]:
         """A cell for each network."""
-        return [Cell.of(share=share, seed=seed) for share in settings.shares for seed in seeds]
+        return [CheckerboardCell(share, seed) for share in settings.shares for seed in seeds]
 
-    def measure(self, cell: Cell, settings: CheckerboardSettings, context: Context) -> dict[str, float]:
+    def measure(self, cell: CheckerboardCell, settings: CheckerboardSettings, context: Context) -> CheckerboardRecord:
         """Its sensitivity, exactly."""
-        model = jostle.models.create("checkerboard-net", share=cell.values["share"])
+        model = jostle.models.create("checkerboard-net", share=cell.share)
         boards = jostle.data.load("checkerboards", split="test")
         measured = jostle.measure(model, boards, tokens="coordinates", perturbation="negative")
-        return {"sensitivity": measured.value}
+        return CheckerboardRecord(sensitivity=measured.value)
 
-    def figures(self, records: Records[CheckerboardSettings]) -> list[Drawing]:
+    def figures(self, records: CheckerboardRecords) -> list[Drawing]:
         """Sensitivity against the share of the mean."""
-        shares = [float(cell.values["share"]) for cell, _ in records]
-        found = [float(value) for value in records.column("sensitivity")]
-        series = Series("checkerboard-net", shares, found)
-        figure = curves([series], x_label="share of the mean", y_label="sensitivity")
+        shares = [cell.share for cell, _ in records]
+        series = figures.Series("checkerboard-net", shares, [record.sensitivity for _, record in records])
+        figure = figures.curves([series], x_label="share of the mean", y_label="sensitivity")
         return [Drawing("sensitivity", figure, "Sensitivity of the networks.", "A line at 1/64.")]
 
-    def expectations(self, records: Records[CheckerboardSettings]) -> list[Expectation]:
+    def expectations(self, records: CheckerboardRecords) -> list[Expectation]:
         """What must hold for every network."""
-        wrong = sum(value != 1 / 64 for value in records.column("sensitivity"))
+        wrong = sum(record.sensitivity != 1 / 64 for _, record in records)
         return [holds_for_all("1 of 64 squares flips the prediction", wrong, len(records))]
