@@ -5,9 +5,8 @@ from typing import Any
 
 import pytest
 
-from jostle.base.store import Record
-from jostle.studies import Cell, Study
-from jostle.studies.study import Context
+from jostle.studies import Cell, Struct
+from jostle.studies.study import AnyStudy, Context
 from jostle_papers.stacked.adamw import StackedAdamW
 
 
@@ -15,7 +14,7 @@ class Stop(BaseException):
     """As sudden as a kill: nothing between it and the test catches it."""
 
 
-def stopped_and_resumed(study: Study[Any], cell: Cell, settings: Any, folder: Path, at: int) -> tuple[Record, int]:
+def stopped_and_resumed(study: AnyStudy, cell: Cell, settings: Any, folder: Path, at: int) -> tuple[Struct, int]:
     """The record of a cell that was stopped before step ``at``, and the steps that it took afterwards."""
     context, step, taken = Context(folder, lambda _: None), StackedAdamW.step, [0]
 

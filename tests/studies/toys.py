@@ -14,7 +14,7 @@ import torch
 from matplotlib.figure import Figure
 
 from jostle.base.progress import State
-from jostle.studies import STUDIES, Cell, Drawing, Settings, Study, holds_for_all, is_less
+from jostle.studies import STUDIES, Cell, Drawing, Settings, Struct, Study, holds_for_all, is_less
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,7 +31,21 @@ class ToySettings(Settings):
     interrupting: str = ""
 
 
-class Toy(Study[ToySettings]):
+@dataclass(frozen=True)
+class ToyCell(Cell):
+    model: str
+    seed: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class ToyRecord(Struct):
+    sensitivity: float
+    dtype: str
+    threads: int
+    other: tuple[float, float]
+
+
+class Toy(Study[ToySettings, ToyCell, ToyRecord]):
     """Two made-up networks; the first is less sensitive by ``gap``."""
 
     name = "toy/noise"
@@ -43,9 +57,9 @@ class Toy(Study[ToySettings]):
     deviations = ("It is made up.",)
 
     def cells(self, settings, seeds):
-        return [Cell.of(model=model, seed=seed) for model in settings.models for seed in seeds]
+        return [ToyCell(model, seed) for model in settings.models for seed in seeds]
 
-    def measure(self, cell, settings, context):
+    def measure(self, cell, settings, context) -> ToyRecord:
         attempts = context.folder / "attempts.txt"
         with attempts.open("a") as file:
             file.write(f"{os.getpid()}\n")
@@ -58,19 +72,19 @@ class Toy(Study[ToySettings]):
         if cell.key == settings.interrupting:
             os.kill(os.getpid(), signal.SIGINT)
         if settings.verbose:
-            warnings.warn(f"mind {cell.values['model']}", UserWarning, stacklevel=1)
+            warnings.warn(f"mind {cell.model}", UserWarning, stacklevel=1)
         noise = torch.rand(settings.size)
-        return {
-            "sensitivity": float(noise.mean()) + settings.gap * (cell.values["model"] != "vit"),
-            "dtype": str(noise.dtype),
-            "threads": torch.get_num_threads(),
-            "other": [random.random(), float(np.random.rand())],  # noqa: NPY002
-        }
+        return ToyRecord(
+            sensitivity=float(noise.mean()) + settings.gap * (cell.model != "vit"),
+            dtype=str(noise.dtype),
+            threads=torch.get_num_threads(),
+            other=(random.random(), float(np.random.rand())),  # noqa: NPY002
+        )
 
     def figures(self, records):
         figure = Figure(figsize=(2, 1))  # bare, because axes cost more than everything else here
         for place, model in enumerate(records.distinct("model")):
-            mean = np.mean(records.where(model=model).column("sensitivity"))
+            mean = np.mean(records.where(model=model).column(lambda record: record.sensitivity))
             figure.text(0.1, 0.2 + 0.4 * place, f"{model} has {mean:.4f}")
         return [
             Drawing("by-seed", figure, "Sensitivity by seed.", "Two numbers."),
@@ -78,8 +92,10 @@ class Toy(Study[ToySettings]):
         ]
 
     def expectations(self, records):
-        first, second = (records.where(model=model).by("seed", "sensitivity") for model in ("vit", "mlp"))
-        high = sum(record["sensitivity"] > 11 for _, record in records)
+        first, second = (
+            records.where(model=model).by("seed", lambda record: record.sensitivity) for model in ("vit", "mlp")
+        )
+        high = sum(record.sensitivity > 11 for _, record in records)
         return [
             is_less("vit is less sensitive than mlp", first, second),
             holds_for_all("no sensitivity exceeds 11", high, len(records)),

@@ -1,13 +1,10 @@
 """The records of a study as its figures and expectations read them."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Generic, overload
-
-from typing_extensions import TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from jostle.base.errors import UsageError
 from jostle.base.registry import unknown_name
-from jostle.base.store import Record
 from jostle.studies.settings import Settings
 
 if TYPE_CHECKING:
@@ -15,8 +12,8 @@ if TYPE_CHECKING:
 
 # Covariant: a function of the records of all studies of trained networks takes those of one of them.
 Chosen = TypeVar("Chosen", bound=Settings, covariant=True)
-Piece = TypeVar("Piece", bound="Cell", default="Cell", covariant=True)
-Found = TypeVar("Found", default=Record, covariant=True)
+Piece = TypeVar("Piece", bound="Cell", covariant=True)
+Found = TypeVar("Found", covariant=True)
 
 Narrower = TypeVar("Narrower", bound="Cell")
 Special = TypeVar("Special")
@@ -72,31 +69,23 @@ class Records(Generic[Chosen, Piece, Found]):
         self._check(name)
         return list(dict.fromkeys(cell.values[name] for cell in self.cells if name in cell.values))
 
-    @overload
-    def column(self, read: Callable[[Found], Value]) -> list[Value]: ...
-    @overload
-    def column(self, read: str) -> list[Any]: ...
-    def column(self, read: Callable[[Found], Value] | str) -> list[Any]:
-        """What ``read`` gives for every record: a function of the record, or the name of a field of a dict."""
-        return [self._read(cell, read) for cell in self.cells]
+    def column(self, read: Callable[[Found], Value]) -> list[Value]:
+        """What ``read`` gives for every record."""
+        return [read(record) for _, record in self]
 
-    @overload
-    def by(self, name: str, read: Callable[[Found], Value]) -> dict[Any, Value]: ...
-    @overload
-    def by(self, name: str, read: str) -> dict[Any, Any]: ...
-    def by(self, name: str, read: Callable[[Found], Value] | str) -> dict[Any, Any]:
+    def by(self, name: str, read: Callable[[Found], Value]) -> dict[Any, Value]:
         """What ``read`` gives for every record, by the cell's value called ``name``, which must tell the cells apart.
 
         ``records.where(network="vit").by("seed", lambda record: record.sensitivity)`` is what a comparison paired over
         seeds takes.
         """
-        found: dict[Any, Any] = {}
-        for cell in self.cells:
+        found: dict[Any, Value] = {}
+        for cell, record in self:
             self._check(name)
             value = cell.values[name]
             if value in found:
                 raise UsageError(f"more than one cell has {name}={value!r} (one is {cell.key}); narrow it with where")
-            found[value] = self._read(cell, read)
+            found[value] = read(record)
         return found
 
     def one(self, **values: Any) -> Found:
@@ -110,11 +99,3 @@ class Records(Generic[Chosen, Piece, Found]):
         known = {known for cell in self.cells for known in cell.values}
         if self.cells and name not in known:
             raise unknown_name("value of a cell", name, known)
-
-    def _read(self, cell: "Cell", read: Callable[[Found], Value] | str) -> Any:
-        record: Any = self._records[cell.key]
-        if callable(read):
-            return read(record)
-        if read not in record:
-            raise unknown_name(f"field of the record {cell.key}", read, record)
-        return record[read]

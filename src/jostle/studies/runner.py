@@ -17,7 +17,7 @@ from jostle.studies.folder import CellLine, FigureEntry, Identity, RecordFile, S
 from jostle.studies.records import Records
 from jostle.studies.schema import from_plain
 from jostle.studies.settings import Settings, modified_settings, override_settings, plain_settings
-from jostle.studies.study import AnyStudy, Cell, make_cells, record_type
+from jostle.studies.study import AnyStudy, Cell, make_cells
 from jostle.studies.verdict import Finding, Verdict, decide, overall
 from jostle.studies.workers import CellOutcome, Job, at_once, in_turn
 
@@ -259,5 +259,5 @@ def _sum_up(plan: _Plan, file: RecordFile) -> Result:
 
 def _read_records(plan: _Plan, lines: Mapping[str, CellLine]) -> dict[str, Any]:
     """The records as the types of the study."""
-    kind, path = record_type(type(plan.study)), plan.folder / folders.RECORDS
+    kind, path = plan.study.record_type, plan.folder / folders.RECORDS
     return {key: from_plain(kind, line.record, f"record {key!r} of {path}") for key, line in lines.items()}

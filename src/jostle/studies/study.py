@@ -10,15 +10,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, get_type_hints
-
-from typing_extensions import TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, get_args, get_type_hints
 
 from jostle.base.errors import UsageError
 from jostle.base.progress import State
 from jostle.base.specs import written
-from jostle.base.store import Record
 from jostle.studies.records import Records
+from jostle.studies.schema import Struct
 from jostle.studies.settings import SCALES, Settings, plain_settings
 from jostle.studies.verdict import Expectation
 
@@ -53,20 +51,6 @@ class Cell:
     def key(self) -> str:
         """Readable, unique in the study, the same in every run: texts as they are, numbers with their name."""
         return "/".join(_part(name, value) for name, value in self.values.items())
-
-    @staticmethod
-    def of(**values: Any) -> "Cell":
-        """A cell of any values, for a study without a class for its cells."""
-        return _AnyCell(tuple(values.items()))
-
-
-@dataclass(frozen=True)
-class _AnyCell(Cell):
-    pairs: tuple[tuple[str, Any], ...]
-
-    @property
-    def values(self) -> Mapping[str, Any]:
-        return dict(self.pairs)
 
 
 @dataclass(frozen=True)
@@ -107,16 +91,15 @@ class Drawing:
 
 
 AnySettings = TypeVar("AnySettings", bound=Settings)
-AnyCell = TypeVar("AnyCell", bound=Cell, default=Cell)
-AnyRecord = TypeVar("AnyRecord", default=Record)
+AnyCell = TypeVar("AnyCell", bound=Cell)
+AnyRecord = TypeVar("AnyRecord", bound=Struct)
 
 
 class Study(ABC, Generic[AnySettings, AnyCell, AnyRecord]):
     """One figure or table of a paper: what is measured, at three scales, and what the paper lets one expect.
 
     ``Study[Figure3Settings, Figure3Cell, Figure3Record]`` names three frozen dataclasses: what can be chosen, one piece
-    of work, and what is recorded of it. Records are written and read as the type that ``measure`` is annotated to
-    return, which may be a union; a study that names none records plain dicts.
+    of work, and what is recorded of it. Each may be a union of several.
 
     A cell's record must depend on its values and the settings only. The runner helps: each cell starts with torch on
     one thread, float32 by default, and global generators seeded by the cell's key.
@@ -131,6 +114,7 @@ class Study(ABC, Generic[AnySettings, AnyCell, AnyRecord]):
         deviations: differences from the paper, a sentence each.
         level: coverage of all intervals of the claim together, and of all beyond the claim together.
         keeps_checkpoints: whether the checkpoint folders of finished cells stay.
+        record_type: the type of the records, taken from the annotation of ``measure``.
     """
 
     name: ClassVar[str]
@@ -142,6 +126,12 @@ class Study(ABC, Generic[AnySettings, AnyCell, AnyRecord]):
     deviations: ClassVar[Sequence[str]] = ()
     level: ClassVar[float] = 0.95
     keeps_checkpoints: ClassVar[bool] = False
+    record_type: ClassVar[Any] = None
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if "measure" in vars(cls):
+            cls.record_type = get_type_hints(cls.measure).get("return")
 
     @abstractmethod
     def cells(self, settings: AnySettings, seeds: Sequence[int]) -> Sequence[AnyCell]:
@@ -161,11 +151,6 @@ class Study(ABC, Generic[AnySettings, AnyCell, AnyRecord]):
 
 
 AnyStudy = Study[Any, Any, Any]
-
-
-def record_type(study: type[AnyStudy]) -> Any:
-    """The type that a study's records have: what ``measure`` is annotated to return, a plain dict if nothing."""
-    return get_type_hints(study.measure).get("return", Record)
 
 
 def _part(name: str, value: Any) -> str:
@@ -190,6 +175,11 @@ def check_declared(study: type[AnyStudy]) -> None:
         raise UsageError(f"{label} has version={version!r}; expected a whole number of at least 1")
     if isinstance(study.deviations, str):
         raise UsageError(f"{label} has one text as deviations; expected a list of sentences")
+    kinds = get_args(study.record_type) or (study.record_type,)
+    if not all(isinstance(kind, type) and issubclass(kind, Struct) for kind in kinds):
+        raise UsageError(
+            f"{label} must annotate measure with the type of its records, a frozen dataclass that inherits from Struct"
+        )
     scales = getattr(study, "scales", {})
     if set(scales) != set(SCALES) or not all(isinstance(settings, Settings) for settings in scales.values()):
         raise UsageError(f"{label} has scales for {sorted(scales)}; expected Settings for {', '.join(SCALES)}")

@@ -10,7 +10,6 @@ process stays behind when this one is killed.
 
 import contextlib
 import hashlib
-import json
 import multiprocessing
 import multiprocessing.connection
 import os
@@ -104,11 +103,9 @@ def do_cell(job: Job, report: Callable[[State], None]) -> CellOutcome:
 
 def _plain_record(record: object) -> Record:
     """The record as a file gives it back; what JSON cannot hold is an error of the cell."""
-    if isinstance(record, Struct):
-        return to_plain(record)
-    if isinstance(record, dict):
-        return dict(json.loads(json.dumps(record)))
-    raise TypeError(f"measure returned {type(record).__name__}; expected a Struct or a dict")
+    if not isinstance(record, Struct):
+        raise TypeError(f"measure returned {type(record).__name__}; expected a Struct")
+    return to_plain(record)
 
 
 @contextlib.contextmanager

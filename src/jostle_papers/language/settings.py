@@ -43,13 +43,13 @@ class TextTrainingSettings(TrainingSettings):
 
     @property
     def averaging(self) -> str:
-        """As chosen."""
+        """``micro`` or ``macro``, by the setting ``average``."""
         return self.average
 
 
 @functools.lru_cache(maxsize=4)
 def _texts(name: str, split: str, folder: Path | None) -> TextDataset:
-    found: object = data.load(name, split, folder=folder, progress=False)  # what it is depends on the name
+    found: object = data.load(name, split, folder=folder, progress=False)  # its type depends on the name
     if not isinstance(found, TextDataset):
         raise UsageError(f"setting dataset={name!r} must be one of texts: {', '.join(data.names('text'))}")
     return found

@@ -35,7 +35,7 @@ _RATE = 1e-3
 
 
 def without_norms(name: str) -> str:
-    """What the twin of a network is called that has no LayerNorm."""
+    """The name of the variant of a network that has no LayerNorm."""
     return f"{name}, no norms"
 
 
@@ -120,18 +120,18 @@ def _less(records: TrainedRecords, first: str, second: str) -> Expectation:
 
 
 def _close(records: TrainedRecords, first: str, second: str) -> Expectation:
-    """Whether two networks are equally sensitive, for all that matters."""
+    """Whether two networks are equally sensitive, up to ``ALIKE``."""
     apart = paired(at_end(records, first), at_end(records, second))
     return _matched(records, within(f"sensitivity of {first} - of {second}, in size", apart, 0.0, ALIKE), first, second)
 
 
 def _matched(records: TrainedRecords, asked: Expectation, *names: str) -> Expectation:
-    """The same, undecided where one of these networks is short of the training accuracy at which they are compared."""
+    """The expectation, undecided if one of these networks did not reach the training accuracy that they must have."""
     return at_matched_accuracy(records, [asked], networks=names)[0]
 
 
 def _growth(records: TrainedRecords) -> list[Expectation]:
-    """Whether sensitivity grows less with the noise where tokens are normalised: a token has a length then."""
+    """Whether sensitivity grows less with the noise if tokens are normalised, which gives every token one length."""
 
     def doublings(name: str) -> BySeed:
         low, high = (final_value(records, name, final) for final in (LEAST, MOST))

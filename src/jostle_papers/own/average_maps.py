@@ -28,7 +28,7 @@ CHANGE: Final = "change"
 FLIPS: Final = "flips"
 LABELS: dict[Response, str] = {CHANGE: "relative change of features", FLIPS: "share of read-outs flipped"}
 
-_AT_ONCE = 64  # changes whose features are there together
+_AT_ONCE = 64  # changes whose features are in memory together
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +41,7 @@ class MapSettings(Settings):
         num_tokens, dim: n and d.
         cosine: of two words, on average.
         radii: lengths of changes in units of sqrt(d), the norm of a word; increasing, 1 among them.
-        positions: words of an input that are moved, evenly spread; of random features, where all are alike, one.
+        positions: words of an input that are moved, evenly spread; of random features one, as all have the same law.
         draws: random changes of each word.
         starts, steps: of the ascent.
     """
@@ -97,7 +97,7 @@ def _words(name: str, settings: MapSettings, seed: int) -> Iterator[OneWord]:
 
 
 def _responses(one_word: OneWord) -> dict[Response, tuple[Callable[[Tensor], Tensor], Callable[[Tensor], Tensor]]]:
-    """What is ascended, (count, dim) -> (count,), and what is made of it, by response.
+    """For each response the height to ascend, (count, dim) -> (count,), and the response at a height.
 
     A read-out theta, standard normal, has another sign after a change with probability angle(phi, phi') / pi, and
     1 - cos(angle), half the squared distance of the unit vectors, has a gradient where the angle has none.
@@ -146,5 +146,5 @@ def _climb_word(
 
 
 def _deletion(word: Tensor, length: float) -> Tensor:
-    """The change (1, d) that makes the word zero, or brings it as near as it may."""
+    """The change (1, d) that makes the word zero, or as near to zero as the length allows."""
     return -word[None] * min(1.0, length / float(torch.linalg.vector_norm(word)))

@@ -34,7 +34,7 @@ from jostle_papers.trained import (
 
 WORDS, IMAGES, TEXTS = "words", "images", "texts"
 RANKED = {IMAGES: ("vit-small", "cnn", "mlp-leaky-relu"), TEXTS: ("encoder", "encoder-relu", "lstm", "gru")}
-ACCURACY = {IMAGES: 0.99, TEXTS: text.ACCURACY}  # on the training inputs, from which on a network counts
+ACCURACY = {IMAGES: 0.99, TEXTS: text.ACCURACY}  # on the training inputs; a network with less does not count
 _MAPS = ("raf", "raf-relu", "rf")
 _AT = (1.0, 3.87)  # radii at which networks are compared
 _LABELS = {
@@ -171,7 +171,7 @@ def _compared(records: AverageRecords, data: str) -> LadderRecords:
 
 
 def _names(records: LadderRecords, data: str) -> list[str]:
-    """The networks that there are, in the order of the claim."""
+    """The names of the networks, in the order of the claim."""
     return [name for name in RANKED[data] if name in records.settings.networks]
 
 

@@ -103,7 +103,7 @@ def _values(records: MapRecords, name: str, response: Response, rung: Rung, radi
 def _ranking(
     records: MapRecords, response: Response, rung: Rung, names: Sequence[str], radius: float = _AT
 ) -> list[Expectation]:
-    """That maps are in this order from below, each against the next, seed by seed."""
+    """That maps have this order, from the least to the largest, by the paired difference of neighbours."""
     quantifier = "average" if rung == "mean" else "worst"
     return [
         is_less(
@@ -116,7 +116,7 @@ def _ranking(
 
 
 def _heads(records: MapRecords) -> list[Expectation]:
-    """The same ranking of read-outs that flip."""
+    """The same ranking by the share of flipped read-outs."""
     return _ranking(records, FLIPS, "mean", RANKED) + _ranking(records, FLIPS, "worst", RANKED[::-1])
 
 
@@ -136,7 +136,7 @@ def _ratios(records: MapRecords) -> list[Expectation]:
 
 
 def _turns(records: MapRecords) -> list[Expectation]:
-    """Where the average begins to rank like the worst case."""
+    """The radius from which on the average ranks maps like the worst case."""
     radii = records.settings.radii
     found = _ranking(records, CHANGE, "mean", RANKED[::-1], radii[-1])
     for name in RANKED[:2]:
@@ -153,7 +153,7 @@ def _turns(records: MapRecords) -> list[Expectation]:
 
 
 def _others(records: MapRecords) -> list[Expectation]:
-    """Linear attention, and random features against the limit of many of them."""
+    """Linear attention, and random features against the limit of infinitely many."""
     settings = records.settings
     wide, _ = wide_change(settings.num_tokens, _AT)
     scaled = {seed: value / wide for seed, value in _values(records, "rf", CHANGE, "mean").items()}

@@ -99,7 +99,7 @@ _QUANTITIES = (
 
 
 def _fashion(networks: Networks, strengths: tuple[float, ...], max_epochs: int = 200) -> Networks:
-    """A transformer without penalty and with penalties, and the others without and, of two kinds, with one."""
+    """A transformer without penalty and with several, the other networks without, and two of them with one penalty."""
     others = {
         name: replace(network, max_epochs=network.max_epochs or max_epochs)
         for name, network in networks.items()
@@ -111,7 +111,7 @@ def _fashion(networks: Networks, strengths: tuple[float, ...], max_epochs: int =
 
 
 def _with_cnns(networks: Networks) -> Networks:
-    """The networks and their CNNs with a penalty; not the one trained on noisy images, which never gets all right."""
+    """The networks, and their CNNs with a penalty. The one trained on noisy images, which never fits, is left out."""
     cnns = {name: network for name, network in networks.items() if name in cifar.CONVOLUTIONAL}
     kept = {name: network for name, network in networks.items() if name != cifar.AUGMENTED}
     return kept | _with_penalty(cnns, 1.0)

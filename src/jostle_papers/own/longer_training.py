@@ -1,4 +1,4 @@
-"""Our own question: what happens to sensitivity when training goes on after every training image is right?"""
+"""Our own question: what happens to sensitivity when training continues after the last training error?"""
 
 from jostle.studies.catalogue import register
 from jostle.studies.verdict import Expectation, is_less

@@ -1,4 +1,4 @@
-"""What networks compute before they are trained: the sensitivity of random weights, by architecture."""
+"""What networks compute before they are trained: the sensitivity of networks with random weights."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -68,7 +68,7 @@ class RandomNetworkSettings(Settings):
 
 
 @dataclass(frozen=True)
-class EnsembleCell(Cell):
+class WeightsCell(Cell):
     """An ensemble of networks of one kind, or of random functions."""
 
     architecture: str
@@ -79,7 +79,7 @@ class EnsembleCell(Cell):
 
 
 @dataclass(frozen=True, kw_only=True)
-class EnsembleRecord(Struct):
+class WeightsRecord(Struct):
     """What an ensemble of networks computes.
 
     Arguments:
@@ -99,19 +99,19 @@ class EnsembleRecord(Struct):
 class ThresholdsRecord(Struct):
     """The same ensemble with signs of the logits, and with logits compared with their median over the inputs."""
 
-    zero: EnsembleRecord
-    median: EnsembleRecord
+    zero: WeightsRecord
+    median: WeightsRecord
 
-    def at(self, threshold: Threshold) -> EnsembleRecord:
+    def at(self, threshold: Threshold) -> WeightsRecord:
         """The ensemble at one threshold."""
         return self.zero if threshold == "zero" else self.median
 
 
-RandomNetworkRecords = Records[RandomNetworkSettings, EnsembleCell, ThresholdsRecord]
+RandomNetworkRecords = Records[RandomNetworkSettings, WeightsCell, ThresholdsRecord]
 
 
 @register
-class RandomNetworks(Study[RandomNetworkSettings, EnsembleCell, ThresholdsRecord]):
+class RandomNetworks(Study[RandomNetworkSettings, WeightsCell, ThresholdsRecord]):
     """Total sensitivity, and inputs of sensitivity 0, of networks with random weights on all 2^n inputs."""
 
     name = "jostle/random-networks"
@@ -137,26 +137,26 @@ class RandomNetworks(Study[RandomNetworkSettings, EnsembleCell, ThresholdsRecord
         "Beyond the papers: MLPs, a state-space model and an MLP-Mixer, of equal width and depth.",
     )
 
-    def cells(self, settings: RandomNetworkSettings, seeds: Sequence[int]) -> list[EnsembleCell]:
+    def cells(self, settings: RandomNetworkSettings, seeds: Sequence[int]) -> list[WeightsCell]:
         points = [(name, settings.depth, settings.n) for name in INITS]
         points += [(_STANDARD, depth, settings.n) for depth in settings.depths if depth != settings.depth]
         points += [(_STANDARD, settings.depth, n) for n in settings.lengths if n != settings.n]
         swept = [
-            EnsembleCell(architecture, init, depth, n, seed)
+            WeightsCell(architecture, init, depth, n, seed)
             for architecture in settings.architectures
             for init, depth, n in points
             for seed in seeds
         ]
         published = [
-            EnsembleCell(f"published {name}", _STANDARD, depth, settings.n, seed)
+            WeightsCell(f"published {name}", _STANDARD, depth, settings.n, seed)
             for name, depth in PUBLISHED_DEPTHS.items()
             for seed in seeds
         ]
         lengths = sorted({*settings.lengths, settings.n})
-        control = [EnsembleCell(CONTROL, "none", 0, n, seed) for n in lengths for seed in seeds]
+        control = [WeightsCell(CONTROL, "none", 0, n, seed) for n in lengths for seed in seeds]
         return [*swept, *published, *control]
 
-    def measure(self, cell: EnsembleCell, settings: RandomNetworkSettings, context: Context) -> ThresholdsRecord:
+    def measure(self, cell: WeightsCell, settings: RandomNetworkSettings, context: Context) -> ThresholdsRecord:
         zero, median = _draw_ensemble(cell, settings, "zero"), _draw_ensemble(cell, settings, "median")
         return ThresholdsRecord(zero=zero, median=median)
 
@@ -200,8 +200,8 @@ class RandomNetworks(Study[RandomNetworkSettings, EnsembleCell, ThresholdsRecord
         ]
 
 
-def _draw_ensemble(cell: EnsembleCell, settings: RandomNetworkSettings, threshold: Threshold) -> EnsembleRecord:
-    """One ensemble: what each network has, and the mean profile."""
+def _draw_ensemble(cell: WeightsCell, settings: RandomNetworkSettings, threshold: Threshold) -> WeightsRecord:
+    """One ensemble: numbers of each network, and the mean profile."""
     if cell.architecture == CONTROL:
         ensemble = random_functions(cell.n, settings.count, seed=cell.seed)
     else:
@@ -212,7 +212,7 @@ def _draw_ensemble(cell: EnsembleCell, settings: RandomNetworkSettings, threshol
         ensemble = random_networks(
             base, cell.n, settings.count, init=init, scale=scale, seed=cell.seed, threshold=threshold, **sizes
         )
-    return EnsembleRecord(
+    return WeightsRecord(
         total_sensitivity=tuple(ensemble.total_sensitivity.tolist()),
         zero_share=tuple(ensemble.zero_share.tolist()),
         has_zero=tuple(bool(flag) for flag in ensemble.has_zero),

@@ -53,7 +53,7 @@ def small_networks(*names: str) -> Networks:
 
 
 def tiny_networks(*names: str) -> Networks:
-    """Networks for embedded digits that train in seconds, to see that all runs."""
+    """Networks for embedded digits that train in seconds, to check that everything runs."""
     image: Sizes = {"image_size": 28, "channels": 1, "classes": 10}
     attention: Sizes = {"patch_size": 7, "dim": 16, "depth": 1, "heads": 1, "mlp_dim": 16}
     sizes: dict[str, Sizes] = {

@@ -1,4 +1,4 @@
-"""What the studies on Fashion-MNIST share: the paper's four networks, and smaller ones to see that all runs."""
+"""What the studies on Fashion-MNIST share: the paper's four networks, and tiny ones to check that everything runs."""
 
 from dataclasses import replace
 
@@ -26,7 +26,7 @@ def paper_networks(*names: str) -> Networks:
 
 
 def small_networks(*names: str) -> Networks:
-    """The same networks with what it takes to train them on two cores."""
+    """The same networks, changed so that two cores can train them."""
     return {name: _for_two_cores(name, network) for name, network in paper_networks(*names).items()}
 
 
@@ -39,5 +39,5 @@ def _for_two_cores(name: str, network: Network) -> Network:
 
 
 def tiny_networks(*names: str) -> Networks:
-    """Networks that train in seconds, to see that all runs."""
+    """Networks that train in seconds, to check that everything runs."""
     return {name: _TINY[name] for name in names}

@@ -51,7 +51,7 @@ class Figure17(TrainingStudy):
 
 
 def _orders(records: TrainedRecords) -> list[Expectation]:
-    """Least of the CNNs against most of the transformers, at each variance."""
+    """The most sensitive transformer against the least sensitive CNN, at each variance."""
     return [
         is_less(f"most sensitive transformer - least sensitive CNN, {name}", *_extremes(records, name))
         for name in records.settings.final
@@ -59,7 +59,7 @@ def _orders(records: TrainedRecords) -> list[Expectation]:
 
 
 def _growth(records: TrainedRecords) -> list[Expectation]:
-    """The gap at the smallest variance against that at the largest, and each against the next."""
+    """The gap at the smallest variance against the gap at the largest, and each gap against the next."""
     gaps = {name: _gap(records, name) for name in records.settings.final}
     names = list(gaps)
     return [
@@ -78,7 +78,7 @@ def _extremes(records: TrainedRecords, final: str) -> tuple[BySeed, BySeed]:
 
 
 def _gap(records: TrainedRecords, final: str) -> BySeed:
-    """Mean over CNNs less mean over transformers, by seed."""
+    """Mean over CNNs minus mean over transformers, by seed."""
     transformers = [final_value(records, name, final) for name in cifar.TRANSFORMERS]
     others = [final_value(records, name, final) for name in cifar.CONVOLUTIONAL]
     return {

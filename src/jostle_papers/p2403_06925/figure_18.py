@@ -98,7 +98,7 @@ class Figure18(TrainingStudy):
 
 
 def _at_other_variances(records: TrainedRecords) -> list[Expectation]:
-    """Whether the order holds for other noise, against the MLP, the closest of the others."""
+    """Whether the order holds for other noise, against the MLP, which is the closest of the other networks."""
     sides = {
         final: [final_value(records, name, final) for name in ("vit-small", "mlp-leaky-relu")]
         for final in records.settings.final

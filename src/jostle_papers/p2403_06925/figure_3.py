@@ -36,14 +36,18 @@ CASES = {
     "case 2": SparseFrequent(sparse=1, frequent=17, difference=7, kinds=20, vocabulary=69),
     "case 3": SparseFrequent(sparse=1, frequent=17, difference=3, kinds=20, vocabulary=69),
 }
-USED = {"case 1": "sparse", "case 2": "frequent", "case 3": "frequent"}  # what low sensitivity leads one to expect
+USED = {
+    "case 1": "sparse",
+    "case 2": "frequent",
+    "case 3": "frequent",
+}  # the tokens that low sensitivity lets one expect
 OURS = "case 3"
-_NEAR = 0.1  # how near to 1 a cosine is about 1, and to 0 or 1 an accuracy; the paper gives no numbers
+_NEAR = 0.1  # how near a cosine must be to 1, and an accuracy to 0 or 1; the paper gives no numbers
 _SMALL = 0.1  # the largest initial scale that is still small
 
 
 @dataclass(frozen=True, kw_only=True)
-class Figure3Settings(Settings):
+class TokenSettings(Settings):
     """How networks are trained.
 
     Arguments:
@@ -68,7 +72,7 @@ class Figure3Settings(Settings):
 
 
 @dataclass(frozen=True)
-class Figure3Cell(Cell):
+class TokenCell(Cell):
     """One network: a case of tokens, a learning rate, an initial scale and a seed."""
 
     case: str
@@ -99,7 +103,7 @@ class EpochLook(Struct):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Figure3Record(Struct):
+class TokenRecord(Struct):
     """One network along its training.
 
     Arguments:
@@ -125,11 +129,11 @@ class Figure3Record(Struct):
     expected_alignment: dict[str, float]
 
 
-Figure3Records = Records[Figure3Settings, Figure3Cell, Figure3Record]
+TokenRecords = Records[TokenSettings, TokenCell, TokenRecord]
 
 
 @register
-class Figure3(Study[Figure3Settings, Figure3Cell, Figure3Record]):
+class Figure3(Study[TokenSettings, TokenCell, TokenRecord]):
     """Eq. 3 trained on the two cases and on one more, over learning rates and initial scales."""
 
     name = "2403.06925/figure-3"
@@ -142,12 +146,12 @@ class Figure3(Study[Figure3Settings, Figure3Cell, Figure3Record]):
     source = "Section 4.1, Figure 3, and appendix A.1, Figure 12"
     version = 1
     scales = {
-        "smoke": Figure3Settings(
+        "smoke": TokenSettings(
             seeds=1, rates=(1.0,), initial_scales=(0.1, 0.3), epochs=4, evaluate_every=2, examples=100,
             test_examples=20, batch_size=20, enumerated=2,
         ),
-        "small": Figure3Settings(),
-        "paper": Figure3Settings(seeds=10, rates=(0.1, 0.3, 1.0), initial_scales=(0.01, 0.03, 0.1, 0.3), epochs=1000,
+        "small": TokenSettings(),
+        "paper": TokenSettings(seeds=10, rates=(0.1, 0.3, 1.0), initial_scales=(0.01, 0.03, 0.1, 0.3), epochs=1000,
                          evaluate_every=10),
     }  # fmt: skip
     deviations = (
@@ -160,20 +164,20 @@ class Figure3(Study[Figure3Settings, Figure3Cell, Figure3Record]):
         "frequent tokens is less sensitive although the sparse ones are the stronger direction of the first gradient.",
     )
 
-    def cells(self, settings: Figure3Settings, seeds: Sequence[int]) -> list[Figure3Cell]:
+    def cells(self, settings: TokenSettings, seeds: Sequence[int]) -> list[TokenCell]:
         for case in settings.cases:
             checks.choice("case", case, CASES)
         if min(settings.initial_scales) > _SMALL:
             raise UsageError(f"initial_scales={settings.initial_scales} must have one of at most {_SMALL}")
         return [
-            Figure3Cell(case, rate, scale, seed)
+            TokenCell(case, rate, scale, seed)
             for case in settings.cases
             for rate in settings.rates
             for scale in settings.initial_scales
             for seed in seeds
         ]
 
-    def measure(self, cell: Figure3Cell, settings: Figure3Settings, context: Context) -> Figure3Record:
+    def measure(self, cell: TokenCell, settings: TokenSettings, context: Context) -> TokenRecord:
         task, seed = CASES[cell.case], cell.seed
         train = task.sample(settings.examples, seed=seed)
         # A test of its own for every network, so that all answers are independent given the networks.
@@ -191,7 +195,7 @@ class Figure3(Study[Figure3Settings, Figure3Cell, Figure3Record]):
             progress=context.report,
         )  # fmt: skip
         counts = zip(GROUPS, (task.sparse, task.frequent, task.num_irrelevant), strict=True)
-        return Figure3Record(
+        return TokenRecord(
             epochs=tuple(epochs),
             **vars(epochs[-1]),
             uniform_attention={name: count / task.num_tokens for name, count in counts},
@@ -200,7 +204,7 @@ class Figure3(Study[Figure3Settings, Figure3Cell, Figure3Record]):
             expected_alignment=expected_alignments(task),
         )
 
-    def figures(self, records: Figure3Records) -> list[Drawing]:
+    def figures(self, records: TokenRecords) -> list[Drawing]:
         small = _small(records)
         return [
             _accuracies(small),
@@ -209,7 +213,7 @@ class Figure3(Study[Figure3Settings, Figure3Cell, Figure3Record]):
             _against_scale(records),
         ]
 
-    def expectations(self, records: Figure3Records) -> list[Expectation]:
+    def expectations(self, records: TokenRecords) -> list[Expectation]:
         small, found = _small(records), []
         for case in records.settings.cases:
             part, used = small.where(case=case), USED[case]
@@ -232,7 +236,7 @@ def _look(epoch: Epoch, network: SelfAttention, task: SparseFrequent, test: Data
     )
 
 
-def _small(records: Figure3Records) -> Figure3Records:
+def _small(records: TokenRecords) -> TokenRecords:
     """The records of networks that start from small weights."""
     return records.keep(lambda cell, _: cell.scale <= _SMALL)
 
@@ -241,14 +245,14 @@ def _other(used: str) -> str:
     return "frequent" if used == "sparse" else "sparse"
 
 
-def _over(part: Figure3Records, of: Callable[[Figure3Record], float]) -> Measured:
+def _over(part: TokenRecords, of: Callable[[TokenRecord], float]) -> Measured:
     """The mean over learning rates and scales of a number of each network, seed by seed."""
     by_seed = [[of(record) for _, record in part.where(seed=seed)] for seed in part.distinct("seed")]
     return over_seeds([sum(values) / len(values) for values in by_seed])
 
 
-def _out_of_distribution(part: Figure3Records, label: str, used: str) -> Expectation:
-    """That exchanging the sparse tokens turns every answer of what uses them, and none of what uses the frequent."""
+def _out_of_distribution(part: TokenRecords, label: str, used: str) -> Expectation:
+    """That exchanging the sparse tokens changes all answers of a network that uses them, and none of any other."""
     tests = part.settings.test_examples
     right = sum(round(accuracy * tests) for accuracy in part.column(lambda record: record.ood_accuracy))
     statement = f"{label}: accuracy out of distribution, mean of {len(part)} networks"
@@ -256,11 +260,11 @@ def _out_of_distribution(part: Figure3Records, label: str, used: str) -> Expecta
     return is_below(statement, pooled, _NEAR) if used == "sparse" else is_above(statement, pooled, 1 - _NEAR)
 
 
-def _asked(part: Figure3Records, case: str, used: str) -> list[Expectation]:
-    """What the paper says of a case."""
+def _asked(part: TokenRecords, case: str, used: str) -> list[Expectation]:
+    """The claims of the paper about a case."""
     other = _other(used)
 
-    def attention_lead(record: Figure3Record) -> float:
+    def attention_lead(record: TokenRecord) -> float:
         return record.attention[used] - max(record.attention[name] for name in GROUPS if name != used)
 
     cosine = _over(part, lambda record: record.alignment[used])
@@ -275,8 +279,8 @@ def _asked(part: Figure3Records, case: str, used: str) -> list[Expectation]:
     ]
 
 
-def _further(part: Figure3Records, case: str, used: str) -> list[Expectation]:
-    """What we ask of a case besides."""
+def _further(part: TokenRecords, case: str, used: str) -> list[Expectation]:
+    """Our questions about a case, beyond the paper."""
     other, records = _other(used), [record for _, record in part]
     unfinished = sum(record.accuracy < 1 for record in records)
     sensitive = sum(record.sensitivity >= record.of_predictors[other] for record in records)
@@ -292,7 +296,7 @@ def _further(part: Figure3Records, case: str, used: str) -> list[Expectation]:
     ]
 
 
-def _at_larger_scales(records: Figure3Records) -> list[Expectation]:
+def _at_larger_scales(records: TokenRecords) -> list[Expectation]:
     larger = [scale for scale in records.settings.initial_scales if scale > _SMALL]
     return [
         _out_of_distribution(records.where(case=case, scale=scale), f"{case}, initial scale {scale:g}", USED[case])
@@ -301,13 +305,13 @@ def _at_larger_scales(records: Figure3Records) -> list[Expectation]:
     ]
 
 
-def _course(name: str, part: Figure3Records, of: Callable[[EpochLook], float]) -> Series:
+def _course(name: str, part: TokenRecords, of: Callable[[EpochLook], float]) -> Series:
     """A number over training: the mean and the range over rates, scales and seeds."""
     looks = list(zip(*part.column(lambda record: record.epochs), strict=True))
     return mean_and_range(name, [look[0].epoch for look in looks], [[of(each) for each in look] for look in looks])
 
 
-def _accuracies(small: Figure3Records) -> Drawing:
+def _accuracies(small: TokenRecords) -> Drawing:
     series = [
         _course(f"{case}, out of distribution", small.where(case=case), lambda look: look.ood_accuracy)
         for case in small.settings.cases
@@ -322,7 +326,7 @@ def _accuracies(small: Figure3Records) -> Drawing:
     )
 
 
-def _alignment(small: Figure3Records, case: str) -> Drawing:
+def _alignment(small: TokenRecords, case: str) -> Drawing:
     part = small.where(case=case)
     series = [
         _course(f"{name} tokens", part, lambda look, name=name: look.alignment[name])  # type: ignore[misc]
@@ -339,7 +343,7 @@ def _alignment(small: Figure3Records, case: str) -> Drawing:
     )
 
 
-def _attention(small: Figure3Records) -> Drawing:
+def _attention(small: TokenRecords) -> Drawing:
     rows = {}
     for case in small.settings.cases:
         part = small.where(case=case)
@@ -359,7 +363,7 @@ def _attention(small: Figure3Records) -> Drawing:
     )
 
 
-def _against_scale(records: Figure3Records) -> Drawing:
+def _against_scale(records: TokenRecords) -> Drawing:
     scales = records.settings.initial_scales
     series = [
         mean_and_range(

@@ -92,7 +92,7 @@ def _more_robust(records: TrainedRecords, name: str, kind: str) -> Expectation:
 
 
 def _questions(records: TrainedRecords) -> list[Expectation]:
-    """Beyond the paper: what robustness is left once accuracy without corruption is accounted for, and its price."""
+    """Questions beyond the paper: the share of accuracy kept under corruption, and the accuracy on clean images."""
     kept = {name: accuracy_kept(records, name) for name in _networks(records)}
     transformers, others = (
         _mean(kept[name] for name in names if name in kept) for names in (cifar.TRANSFORMERS, cifar.CONVOLUTIONAL)

@@ -35,7 +35,7 @@ PAPER = {CONVNEXT: 0.0342, VIT: 0.0191}
 _STD = 15**0.5
 _TINY = "image_size=28,channels=1,classes=10"
 _NEXT_MODEL = re.compile(r",(?=[^,:=]+=[a-z]+:)")  # a comma that ends a spec, not one between its options
-_LEFT_OUT = ("seconds", "provenance", "warnings")  # of a measurement: not a matter of values and settings
+_LEFT_OUT = ("seconds", "provenance", "warnings")  # parts of a measurement that differ between runs
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,7 +79,7 @@ class PretrainedCell(Cell):
 
 @dataclass(frozen=True, kw_only=True)
 class PretrainedRecord(Struct):
-    """Sensitivity of one network, and what it is of.
+    """Sensitivity of one network, and which network and images it is of.
 
     Arguments:
         sensitivity, low, high, level: at the study's own std.
@@ -238,7 +238,7 @@ def specs_by_name(models: Sequence[str]) -> dict[str, str]:
 
 
 def _images(settings: PretrainedSettings, model: Any, context: Context) -> Any:
-    """The inputs as this model takes them."""
+    """The images in the form that this model takes."""
     if settings.images.startswith(PREFIX):
         return integrations.prepare_images(open_images(settings.images, limit=settings.limit), [model])
     if not settings.images.startswith("py:"):
@@ -267,7 +267,7 @@ def _measure(
 
 
 def _plain_measurement(measurement: Measurement, num_images: int) -> Record:
-    """The measurement as a record holds it: without what differs between runs, and inputs one by one only of a few."""
+    """The measurement as a record holds it: without run times and, for more than 100 images, without single images."""
     record = {key: value for key, value in measurement.to_dict().items() if key not in _LEFT_OUT}
     return record if num_images <= 100 else record | {"per_input": []}
 

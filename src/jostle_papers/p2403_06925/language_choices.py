@@ -61,9 +61,9 @@ ChoicesRecords = Records[TrainingSettings, NetworkCell, ChoicesRecord]
 class EmbeddedTwice(nn.Module):
     """An embedding block whose output goes through it once more: positions are added and LayerNorm applied again.
 
-    This is what becomes of a transformer of the library transformers that is given the output of its own embedding
-    block as ``inputs_embeds``, as paper 1's released code does. Noise in the output of ``first`` has its size taken
-    away by the second LayerNorm.
+    A model of the library transformers does this if it is given the output of its own embedding block as
+    ``inputs_embeds``, as in paper 1's released code. The second LayerNorm removes the size of noise in the output of
+    ``first``.
     """
 
     def __init__(self, first: TokenEmbedding) -> None:
@@ -89,7 +89,7 @@ def with_partly_trained(settings: TextTrainingSettings) -> TextTrainingSettings:
 
 @register
 class LanguageChoices(NetworkStudy[ChoicesRecord]):
-    """An encoder and an LSTM, trained and asked as the released code does it and as it should be."""
+    """An encoder and an LSTM, trained and measured with the choices of the released code and without them."""
 
     name = "2403.06925/language-choices"
     title = "QQP: what the released code's choices do to the comparison"

@@ -1,4 +1,4 @@
-"""Section 6, by position: does an LSTM mind its last tokens most, and a transformer all alike?"""
+"""Section 6, by position: is an LSTM most sensitive to its last tokens, and a transformer equally to all?"""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -111,7 +111,7 @@ class LanguagePositions(NetworkStudy[PositionsRecord]):
         right, left = profile("right"), profile("left")
         kinds = {}
         for name, is_of_kind in _kinds(texts).items():
-            # A view leaves out what is marked as special: here all that is not of this kind.
+            # A view leaves out tokens that are marked as special. Here these are all tokens of other kinds.
             marked = {"input_ids": texts, "attention_mask": (texts != 0).long(), SPECIAL_KEY: (~is_of_kind).long()}
             found = measure(
                 model,
@@ -151,7 +151,7 @@ class LanguagePositions(NetworkStudy[PositionsRecord]):
 
 
 def _lead(records: PositionsRecords, name: str) -> BySeed:
-    """Mean sensitivity to the last tokens less that to all before, by seed."""
+    """Mean sensitivity to the last tokens minus mean sensitivity to all tokens before, by seed."""
     found = records.where(network=name).by("seed", lambda record: record.profile_right)
     return {
         seed: _mean(profile, slice(-_LATE, None)) - _mean(profile, slice(0, -_LATE)) for seed, profile in found.items()

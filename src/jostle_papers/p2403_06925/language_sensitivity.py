@@ -1,4 +1,4 @@
-"""Section 6, Figure 5 and its kin: transformers against recurrent networks on QQP and MRPC, over training."""
+"""Section 6, Figure 5 and similar figures: transformers against recurrent networks on QQP and MRPC, over training."""
 
 from jostle.studies.catalogue import register
 from jostle.studies.evidence import over_seeds

@@ -46,7 +46,7 @@ _MARGIN = 0.02  # a difference of shares that does not matter
 
 @dataclass(frozen=True, kw_only=True)
 class KernelSettings(Settings):
-    """Which kernels are looked at.
+    """Which kernels are computed.
 
     Arguments:
         seeds: finite networks of each kind.
@@ -339,7 +339,7 @@ def _over_tokens(records: KernelRecords) -> Drawing:
 
 
 def _band(name: str, mean: Sequence[float], low: Sequence[float], high: Sequence[float]) -> Series:
-    """mu by degree, without what rounding leaves of zeros."""
+    """mu by degree, without zeros that rounding made small numbers of."""
     floor = 1e-9 * max(high)
     kept = [k for k in range(len(mean)) if mean[k] > floor]
     return Series(

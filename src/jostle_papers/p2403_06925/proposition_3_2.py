@@ -209,7 +209,7 @@ Points = tuple[list[float], list[float]]
 
 
 def _groups(records: BoundRecords, sensitivity: Read) -> dict[str, Points]:
-    """(a sensitivity, the disagreement) of the functions kept for figures, by kind."""
+    """(a sensitivity, the disagreement) of the recorded functions, by kind."""
     parts = {
         "functions of the library": records.where(kind="structured"),
         "random functions": records.where(kind="random functions"),
@@ -263,7 +263,7 @@ def _tables(cell: BoundCell, settings: BoundSettings) -> Iterator[Signs]:
 
 @dataclass(frozen=True)
 class _Tested:
-    """What each of several functions does.
+    """Sensitivity, degree, disagreement and bounds of several functions.
 
     Arguments:
         max_sensitivity, total_sensitivity, degree: (count,).
@@ -297,7 +297,7 @@ def _test(tables: Signs, rhos: Floats) -> _Tested:
 
 
 def _sum_up(parts: Sequence[_Tested], rhos: tuple[float, ...]) -> BoundRecord:
-    """Counts over all functions of a cell, and what a figure needs of a few of them."""
+    """Counts over all functions of a cell, and a few functions for the figures."""
     whole = _Tested(**{name: np.concatenate([vars(part)[name] for part in parts]) for name in vars(parts[0])})
     slack = whole.bound - whole.disagreement
     ratio = whole.disagreement / np.maximum(whole.bound, _ROUNDING)

@@ -1,4 +1,4 @@
-"""What the studies of robustness share: the paper's corruptions, and settings of the networks that are asked."""
+"""What the studies of robustness share: the paper's corruptions, and networks and settings at three scales."""
 
 from dataclasses import replace
 
@@ -9,7 +9,7 @@ NOISE = ("impulse_noise", "shot_noise")
 BLUR = ("gaussian_blur", "glass_blur", "motion_blur", "zoom_blur")
 WEATHER = ("snow", "frost", "fog", "brightness")
 DIGITAL = ("contrast", "elastic_transform", "pixelate", "jpeg_compression")
-CORRUPTIONS = NOISE + BLUR + WEATHER + DIGITAL  # fourteen, as the paper says and its code reads
+CORRUPTIONS = NOISE + BLUR + WEATHER + DIGITAL  # fourteen, as in the paper and its code
 
 SELF_MADE = (
     "At smoke and small scale the corrupted images are self-made after the definitions of Hendrycks and Dietterich "

@@ -21,7 +21,7 @@ from jostle_papers.p2403_06925.synthetic import SparseFrequent, counting, counti
 
 GROUPS = ("sparse", "frequent")
 _ROUNDING = 0.00005  # of four printed digits
-_LARGEST = 300  # vocabulary in which the printed digits are looked for
+_LARGEST = 300  # the largest vocabulary that is tried for the printed digits
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Column:
     in_table_1: bool = False
 
 
-# Table 3 from left to right. M is not printed: 59 and 69 are the only ones that give the digits.
+# Table 3 from left to right. M is not printed: 59 and 69 are the only sizes that give the digits.
 COLUMNS = {
     "3, 3, 1, 6": Column(SparseFrequent(3, 3, 1, 6, 59), (0, 0.1315)),
     "3, 5, 1, 16": Column(SparseFrequent(3, 5, 1, 16, 59), (0, 0.2878), in_table_1=True),
@@ -156,7 +156,7 @@ Table1Records = Records[Table1Settings, Table1Cell, Table1Record]
 
 @register
 class Table1(Study[Table1Settings, Table1Cell, Table1Record]):
-    """Closed form, enumeration and sampling of the same numbers, and what of it the paper's tables print."""
+    """Closed form, enumeration and sampling of the same numbers, against those that the paper prints."""
 
     name = "2403.06925/table-1"
     title = "Synthetic tokens: using the sparse or the frequent ones, in numbers"
@@ -262,7 +262,7 @@ def _printed() -> list[str]:
 
 
 def _fits(value: Fraction, printed: float) -> bool:
-    """Whether it has the four digits that are printed."""
+    """Whether a number has the four digits that are printed."""
     return abs(float(value) - printed) <= _ROUNDING
 
 

@@ -28,7 +28,7 @@ TOKEN, WHOLE, MATCHED, CONCENTRATED = (
 
 
 def _finals(tokens: int) -> dict[str, Noise]:
-    """The four measurements; noise of the same energy has a variance that goes as one over the pixels it is in."""
+    """The four measurements. For the same energy, the variance of noise is proportional to 1 / number of its pixels."""
     return {
         TOKEN: Noise(1.0),
         WHOLE: Noise(_WHOLE_STD, "whole"),

@@ -76,7 +76,7 @@ def follow(network: Network, settings: TrainingSettings, seed: int, context: Con
 
 @dataclass(frozen=True)
 class _EpochLine(Struct):
-    """What is kept of every epoch, to see whether a kept network gives the same numbers here."""
+    """What is kept of every epoch, to check that a kept network gives the same numbers on this machine."""
 
     accuracy: float
 
@@ -120,7 +120,7 @@ class _Course:
         return model, history
 
     def answer(self, model: nn.Module, question: NetworkQuestion[Answer]) -> Answer:
-        """What the network answers, by this process or an earlier one."""
+        """The answer of the network, from this process or an earlier one."""
         if question.key not in self.store:
             self.store.append(question.key, to_plain(question.ask(model)))
         return self._read(question.kind, question.key)
@@ -190,7 +190,7 @@ class _Course:
         return True
 
     def _questions(self, number: int, accuracy: float, before: Sequence[float]) -> _Questions:
-        """What is to be asked after an epoch."""
+        """The questions after an epoch."""
         settings = self.settings
         target, best = settings.target_accuracy, max(before, default=0.0)
         crosses = any(best < milestone <= accuracy for milestone in settings.milestones)

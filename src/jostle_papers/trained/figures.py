@@ -47,7 +47,7 @@ def corrupted_over_training(records: TrainedRecords, severity: int) -> Drawing:
 
 
 def _over_epochs(records: TrainedRecords, read: Callable[[EpochRecord], float]) -> list[Series]:
-    """For each network what was read after every epoch at which all seeds were measured, and at the end."""
+    """For each network a number after every epoch at which all seeds were measured, and at the end."""
     series = []
     for name in records.settings.networks:
         runs = records.where(network=name).column(
@@ -82,7 +82,7 @@ def against_accuracy(records: TrainedRecords) -> Drawing:
 
 
 def against_loss(records: TrainedRecords) -> Drawing:
-    """Sensitivity against training loss, which goes on falling where accuracy is all but 1."""
+    """Sensitivity against training loss, which still falls when accuracy is close to 1."""
     losses = (1.0, 0.5, 0.2, 0.1, 0.05, 0.02)
     series = _where_reached(
         records,

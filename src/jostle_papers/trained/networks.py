@@ -1,13 +1,13 @@
-"""Where trained networks are kept, so that studies which need the same one train it once.
+"""Where trained networks are kept, so that several studies that need the same network train it once.
 
     <out>/networks/<model>-<hash>/recipe.json           all that decides the weights
                                   training.safetensors  the checkpoint, at the end the trained network
                                   measured-<hash>.jsonl what was measured on the way and at the end, by which code
 
-The hash is of everything that decides the weights, the code of models, training and data included; so a network is
-never taken for another, and a record does not depend on whether its network was there already. Numbers of an older
-estimator are likewise left alone and measured again. Without a kept network a study trains it. Deleting the folder,
-while nothing runs, costs time and nothing else.
+The hash is of everything that decides the weights, also of the code of models, training and data. So a network is
+never mistaken for another, and a record does not depend on whether its network was already there. Numbers of an older
+estimator are kept, not used, and measured again. A study trains a network that is not there. Deleting the folder, while
+nothing runs, costs time and changes no number.
 """
 
 import ast
@@ -98,7 +98,7 @@ def hold_network(folder: Path, recipe: NetworkRecipe) -> Iterator[Path]:
     place = folder / f"{recipe.network.model}-{digest}"
     place.mkdir(parents=True, exist_ok=True)
     with FileLock(place / ".lock"):
-        for part in place.glob(".*.part"):  # what a kill left of a checkpoint; nobody else is here
+        for part in place.glob(".*.part"):  # parts of a checkpoint that a kill left behind; no other process is here
             part.unlink(missing_ok=True)
         if not (place / "recipe.json").exists():
             write_text(place / "recipe.json", json.dumps(made, indent=1) + "\n")
@@ -106,13 +106,13 @@ def hold_network(folder: Path, recipe: NetworkRecipe) -> Iterator[Path]:
 
 
 def measurement_file(place: Path) -> Path:
-    """The file of what the present code measured of the network in ``place``."""
+    """The file of measurements of the network in ``place``, made by the present code."""
     return place / f"measured-{_code(_MEASURING)}.jsonl"
 
 
 @functools.cache
 def _code(packages: tuple[str, ...]) -> str:
-    """A hash of what the code of packages and modules does; docstrings, comments and layout do not count.
+    """A hash of the code of packages and modules without docstrings, comments and layout.
 
     Raises:
         FailureError: if there is no package or module of such a name, since its code would be left out silently.

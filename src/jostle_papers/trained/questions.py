@@ -1,4 +1,4 @@
-"""What is asked of a network on its way and at the end. Each question has a key under which its answer is kept."""
+"""What is measured of a network on its way and at the end: questions, each with a key for its answer."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

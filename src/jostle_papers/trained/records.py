@@ -129,7 +129,7 @@ class TrainedRecord(Struct):
 
 
 class NetworkCell(Cell):
-    """A cell that is one network trained from one seed. The dataclass of a study's cells says in which order."""
+    """A cell that is one network trained from one seed. A subclass is a dataclass with at least these fields."""
 
     network: str
     seed: int
@@ -149,7 +149,7 @@ def unseen_accuracy(records: TrainedRecords, name: str) -> BySeed:
 
 
 def halvings(records: TrainedRecords, before: str, after: str) -> Measured:
-    """How often the sensitivity of one network is halved to get to that of another, over seeds: log2 of their ratio."""
+    """log2 of the ratio of two networks' sensitivities, over seeds: how often the first is halved to get the second."""
     return paired(*(_logs(at_end(records, name)) for name in (before, after)))
 
 
@@ -173,13 +173,13 @@ def corrupted_accuracy(
 
 
 def accuracy_kept(records: TrainedRecords, name: str) -> BySeed:
-    """Accuracy on corrupted images as a share of that on the same images without, by seed; NaN where that is 0."""
+    """Accuracy on corrupted images / accuracy on the same images without corruption, by seed; NaN for 0 / 0."""
     found = records.where(network=name).by("seed", lambda record: record.on_corrupted)
     return {seed: one.mean() / one.clean if one.clean else math.nan for seed, one in found.items()}
 
 
 def in_common(first: BySeed, second: BySeed) -> tuple[BySeed, BySeed]:
-    """Both, for the seeds that both have."""
+    """Both sides, for the seeds that both have."""
     seeds = [seed for seed in first if seed in second]
     return {seed: first[seed] for seed in seeds}, {seed: second[seed] for seed in seeds}
 

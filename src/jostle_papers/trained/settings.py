@@ -162,7 +162,7 @@ class TrainingSettings(Settings):
     corrupted: OrEmpty[CorruptedImages] = None
 
     def load(self, split: str, folder: Path | None) -> Dataset:
-        """The training inputs, which are also those that are jostled, or the unseen ones."""
+        """The training inputs, which are jostled too, or the unseen inputs."""
         limit = self.limit if split == "train" else self.test_limit
         images = data.load(self.dataset, split, limit, folder=folder, progress=False)
         if not self.relabel:
@@ -171,7 +171,7 @@ class TrainingSettings(Settings):
 
     @property
     def tokens(self) -> TokenView:
-        """What a token is, where a measurement does not say."""
+        """The tokens, where a measurement does not name others."""
         return Patches(self.patch)
 
     @property

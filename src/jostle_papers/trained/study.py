@@ -58,7 +58,7 @@ class TrainingStudy(NetworkStudy[TrainedRecord]):
 def at_matched_accuracy(
     records: TrainedRecords, claims: Sequence[Expectation], accuracy: float = 0.99, networks: Sequence[str] = ()
 ) -> list[Expectation]:
-    """Claims about networks of the same accuracy, undecided where a network did not reach it; and whether all did.
+    """Claims about networks of the same accuracy, undecided if a network did not reach it; and whether all did.
 
     Arguments:
         records: of a study.
@@ -79,7 +79,7 @@ def at_matched_accuracy(
 def where_all_learnt(
     records: Records[AnyTraining, AnyNetworkCell, OwnRecord], accuracy: float
 ) -> Records[AnyTraining, AnyNetworkCell, OwnRecord]:
-    """The records of the seeds from which every network reached this training accuracy; of all, if there are none."""
+    """The records of the seeds from which every network reached this training accuracy; of all, if no seed did."""
     short = {cell.seed for cell, record in records if record.train_accuracy < accuracy}
     kept = records.keep(lambda cell, _: cell.seed not in short)
     return kept if len(kept) else records

@@ -6,7 +6,7 @@ import pytest
 from jostle import studies
 from jostle.boolean import analyse, functions
 from jostle.studies import Context
-from jostle_papers.own.random_networks import EnsembleCell
+from jostle_papers.own.random_networks import WeightsCell
 from jostle_papers.p2403_06925 import proposition_3_1, proposition_3_2
 from jostle_papers.p2403_06925.proposition_3_1 import AttentionCell
 from jostle_papers.p2403_06925.proposition_3_2 import EveryCell, StructuredCell
@@ -70,7 +70,7 @@ def test_the_kernel_as_printed_takes_many_values_at_one_product(tmp_path):
 def test_random_networks_are_the_same_in_every_process(tmp_path):
     study = studies.get("jostle/random-networks")
     settings = study.scales["smoke"]
-    cell = EnsembleCell("lstm", "uniform 10", depth=1, n=4, seed=2)
+    cell = WeightsCell("lstm", "uniform 10", depth=1, n=4, seed=2)
     first, second = (study.measure(cell, settings, context(tmp_path)) for _ in range(2))
     assert first == second
     assert len(first.zero.total_sensitivity) == settings.count

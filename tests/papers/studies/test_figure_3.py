@@ -14,14 +14,14 @@ from jostle_papers.p2403_06925.figure_3 import (
     CASES,
     OURS,
     EpochLook,
-    Figure3Cell,
-    Figure3Record,
-    Figure3Settings,
+    TokenCell,
+    TokenRecord,
+    TokenSettings,
 )
 from jostle_papers.p2403_06925.synthetic import counting_sensitivity, expected_alignments
 
 NAME = "2403.06925/figure-3"
-TINY = Figure3Settings(epochs=6, evaluate_every=3, examples=200, test_examples=40, batch_size=20, enumerated=2)
+TINY = TokenSettings(epochs=6, evaluate_every=3, examples=200, test_examples=40, batch_size=20, enumerated=2)
 
 
 @pytest.fixture(autouse=True)
@@ -33,13 +33,13 @@ def float32():
 
 
 def measured(tmp_path, seed=0):
-    cell = Figure3Cell("case 1", 1.0, 0.1, seed)
+    cell = TokenCell("case 1", 1.0, 0.1, seed)
     return studies.get(NAME).measure(cell, TINY, Context(folder=tmp_path, report=lambda state: None))
 
 
 def test_a_record_says_how_training_went(tmp_path):
     record = measured(tmp_path)
-    assert from_plain(Figure3Record, json.loads(json.dumps(to_plain(record))), "record") == record
+    assert from_plain(TokenRecord, json.loads(json.dumps(to_plain(record))), "record") == record
     assert [look.epoch for look in record.epochs] == [0, 3, 6]
     first, last = record.epochs[0], record.epochs[-1]
     assert last.loss < 0.1 < first.loss
@@ -68,7 +68,7 @@ def test_our_own_case_sets_sensitivity_against_the_first_gradient():
 
 def made_up(used_by_case, attention=0.6, at_larger_scales=None):
     """Records of networks that use the tokens named, whatever the paper says."""
-    settings = Figure3Settings()
+    settings = TokenSettings()
     cells = studies.get(NAME).cells(settings, range(3))
     records = {}
     for cell in cells:
@@ -85,7 +85,7 @@ def made_up(used_by_case, attention=0.6, at_larger_scales=None):
             alignment={used: 0.97 + noise, other: 0.1 - noise, "irrelevant": 0.0},
             attention={used: attention + noise, other: rest, "irrelevant": rest},
         )
-        records[cell.key] = Figure3Record(
+        records[cell.key] = TokenRecord(
             **vars(look),
             epochs=(look,),
             sensitivity=0.0,

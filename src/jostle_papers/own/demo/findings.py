@@ -1,4 +1,4 @@
-"""What the sweep says, in sentences made from intervals and nothing else."""
+"""Sentences about the sweep, made from intervals alone."""
 
 from jostle.estimates import Comparison
 from jostle.estimates.sweep import against, join_words

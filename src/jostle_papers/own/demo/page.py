@@ -36,7 +36,7 @@ def page(records: DemoRecords) -> Page:
 
 
 def noise_series(records: DemoRecords) -> list[Series]:
-    """Sensitivity against noise, a curve a network."""
+    """Sensitivity against noise, one series for each network."""
     levels = records.sweep()
     parts = {name: [comparison[name] for comparison in levels.values()] for name in records.settings.networks}
     return [

@@ -50,7 +50,7 @@ class Demo:
     Arguments:
         folder: holds records, checkpoints and the report; a folder with a part of this demo is continued.
         settings: what to train and measure.
-        say: told in a line what happens.
+        say: a function that is told in a line what happens.
         progress: whether to show bars.
     """
 
@@ -220,7 +220,7 @@ def _is_blank(inputs: Tensor, patch: int) -> Tensor:
 
 @torch.inference_mode()
 def _rather_unsure(nets: dict[str, nn.Module], train: Dataset) -> int:
-    """The digit at the 3rd percentile of the networks' mean probability of its label; the least sure flip anyhow."""
+    """The digit at the 3rd percentile of the probability of its label; digits below it flip under any noise."""
     total = torch.zeros(len(train))
     for model in nets.values():
         logits = torch.cat([model(part) for part in torch.split(train.inputs, 500)])

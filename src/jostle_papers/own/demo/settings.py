@@ -17,7 +17,7 @@ class DemoNetwork(Struct):
 
 @dataclass(frozen=True)
 class DemoSettings(Struct):
-    """All choices of the demo; its records can only be continued under the same ones.
+    """All settings of the demo. A demo can only be continued with the same settings.
 
     Arguments:
         networks: what is trained, by name.
