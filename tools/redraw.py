@@ -11,8 +11,8 @@ from pathlib import Path
 from readme import RECORDS, draw
 
 from jostle import run
-from jostle.base.store import Store
 from jostle.studies.folder import SUMMARY
+from jostle_papers.own.demo import DemoRecords
 
 STUDIES = Path(__file__).resolve().parent.parent / "docs" / "results" / "studies"
 
@@ -20,7 +20,7 @@ STUDIES = Path(__file__).resolve().parent.parent / "docs" / "results" / "studies
 def main(wanted: list[str]) -> None:
     """Redraw the studies whose names begin with one of the given words, or all of them and the demo."""
     if not wanted:
-        draw(Store(RECORDS))
+        draw(DemoRecords(RECORDS))
     for path in sorted(STUDIES.rglob(SUMMARY)):
         summary = json.loads(path.read_text(encoding="utf-8"))
         if wanted and not summary["name"].startswith(tuple(wanted)):

@@ -20,7 +20,7 @@ from jostle_papers.own.average_networks import AverageFlips, AverageSettings, La
 from jostle_papers.own.average_to_worst import AverageToWorst
 from jostle_papers.own.average_to_worst_maps import AverageToWorstMaps
 from jostle_papers.p2402_02969.features import DrawnFeatures, RandomFeatures, create, isotropic_words, shared_mean_words
-from jostle_papers.p2402_02969.features.feature_map import Recomputed
+from jostle_papers.p2402_02969.features.feature_map import RecomputedWord
 from jostle_papers.p2402_02969.features.word_sensitivity import random_changes
 from jostle_papers.trained import TrainedNetwork
 from tests.papers.studies.made_up import trained_record
@@ -47,7 +47,7 @@ def test_the_worst_change_of_a_linear_map_is_along_its_top_singular_vector():
 def test_the_worst_turn_of_the_word_itself_is_known():
     """For phi(x) = x a change of length r ||x|| turns x by at most asin(r), and by pi beyond r = 1."""
     word = isotropic_words(1, num_tokens=1, dim=8)[0]
-    found = climbed(Recomputed(lambda words: words.flatten(1), word, 0), FLIPS)
+    found = climbed(RecomputedWord(lambda words: words.flatten(1), word, 0), FLIPS)
     np.testing.assert_allclose(found.worst, [math.asin(0.3) / math.pi, 0.5, 1.0], rtol=0.03)
     assert found.worst[0] <= math.asin(0.3) / math.pi + 1e-9
 
@@ -66,7 +66,7 @@ def test_the_share_of_flipped_read_outs_is_that_of_random_ones():
 def test_rungs_rise_and_are_those_of_the_plain_map():
     words = shared_mean_words(1, num_tokens=6, dim=8)[0]
     softmax = create("raf", num_tokens=6, dim=8)
-    fast, plain = softmax.one_word(words, 0), Recomputed(softmax, words, 0)
+    fast, plain = softmax.one_word(words, 0), RecomputedWord(softmax, words, 0)
     for response in (CHANGE, FLIPS):
         found = climbed(fast, response)
         assert np.allclose(found.max_of, climbed(plain, response).max_of)
@@ -79,7 +79,7 @@ def test_rungs_rise_and_are_those_of_the_plain_map():
 
 def test_draws_are_as_long_as_the_radius_and_counted_as_they_are():
     words = shared_mean_words(1, num_tokens=6, dim=8)[0]
-    one_word = Recomputed(create("raf-relu", num_tokens=6, dim=8), words, 4)
+    one_word = RecomputedWord(create("raf-relu", num_tokens=6, dim=8), words, 4)
     random = random_changes(FEW.draws, FEW.dim, 0, "axis/test")
     change, flips = (climbed(one_word, response) for response in (CHANGE, FLIPS))
     for place, radius in enumerate(FEW.radii):

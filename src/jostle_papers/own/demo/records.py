@@ -75,22 +75,27 @@ class ExampleLine(Struct):
 
 
 class DemoRecords:
-    """The records of one demo.
+    """The records of one demo, which begin with its settings.
 
     Arguments:
-        folder: of the demo.
-        settings: under which the records are made; records under other settings are refused.
+        path: the file.
     """
 
-    def __init__(self, folder: Path, settings: DemoSettings) -> None:
-        self.settings, self.store = settings, Store(folder / "records.jsonl")
-        plain = to_plain(settings)
-        if "settings" not in self.store:
-            self.store.append("settings", plain)
-        elif self.store["settings"] != plain:
+    def __init__(self, path: Path) -> None:
+        self.store = Store(path)
+        self.settings = self._read(DemoSettings, "settings")
+
+    @classmethod
+    def open(cls, folder: Path, settings: DemoSettings) -> "DemoRecords":
+        """The records in the folder of a demo, new or to be continued; records with other settings are refused."""
+        store, plain = Store(folder / "records.jsonl"), to_plain(settings)
+        if "settings" not in store:
+            store.append("settings", plain)
+        elif store["settings"] != plain:
             raise UsageError(f"--out {folder} holds a demo with other settings; give another folder or remove it")
-        if "provenance" not in self.store:
-            self.store.append("provenance", provenance())
+        if "provenance" not in store:
+            store.append("provenance", provenance())
+        return cls(store.path)
 
     @property
     def provenance(self) -> dict[str, str]:
@@ -127,6 +132,8 @@ class DemoRecords:
         return {key: self.store[key] for key in self.store if key != EXAMPLE}
 
     def _read(self, kind: type[Line], key: str) -> Line:
+        if key not in self.store:
+            raise UsageError(f"{self.store.path} has no line {key!r}; start the demo again to complete it")
         return from_plain(kind, self.store[key], f"line {key!r} of {self.store.path}")
 
 

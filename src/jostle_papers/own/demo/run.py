@@ -64,7 +64,7 @@ class Demo:
         if self.folder.exists() and not self.folder.is_dir():
             raise UsageError(f"--out {self.folder} is a file; give a folder")
         with _one_thread():
-            records = DemoRecords(self.folder, self.settings)
+            records = DemoRecords.open(self.folder, self.settings)
             train, test = self._load("train"), self._load("test")
             nets = {
                 name: self._train(records, name, network, train, test)
