@@ -1,1 +1,1 @@
-"""The ground floor: what every other package may use, and what knows nothing of models, inputs or studies."""
+"""The ground floor: code that every other package may use. It imports no other package of jostle."""

@@ -1,4 +1,4 @@
-"""A number with its interval, what the interval claims, and where the number came from.
+"""A number with its interval, what the interval covers, and where the number came from.
 
 Every estimate of jostle is an ``Estimate`` or a subclass of it. ``provenance`` is what is saved beside results.
 """

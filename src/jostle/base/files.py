@@ -1,4 +1,4 @@
-"""Files that are whole or absent: written under a temporary name beside the target, then renamed."""
+"""Atomic writes: a file is whole or absent. It is written under a temporary name beside the target, then renamed."""
 
 import contextlib
 import os

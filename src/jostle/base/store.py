@@ -16,7 +16,7 @@ class Store:
 
     A line is written and flushed to disk before ``append`` returns. A kill in the middle of a line leaves a torn last
     line, which the next opening drops; everything before it is whole. A key is written once: appending it again
-    raises, so a resumed run cannot count a cell twice.
+    raises, so a resumed run cannot count anything twice.
 
     Arguments:
         path: the file; made, with its folder, when the first record is appended.

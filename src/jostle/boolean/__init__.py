@@ -2,9 +2,9 @@
 
 ``analyse`` is the entrance. It makes a table of the function (``tables``, in the order of ``cube``) and computes
 sensitivities (``pointwise``), Fourier weights (``fourier``) and noise stability (``stability``); where 2^n points are
-too many, ``sampled`` estimates the same quantities. ``functions`` have closed forms to compare with. ``kernels`` are
-those of wide and finite networks on the cube; ``networks`` are networks on bits, and ``random_networks`` the functions
-that random weights compute.
+too many, ``sampled`` estimates the same quantities. ``functions`` have closed forms to compare with. ``kernels`` has
+the kernels of infinitely wide and of finite networks on the cube; ``networks`` are networks on bits, and
+``random_networks`` the functions that random weights compute.
 """
 
 from jostle.boolean import functions, kernels, networks

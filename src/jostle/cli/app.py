@@ -24,10 +24,10 @@ where, and says how sure it is.
 Start here:
 
   jostle demo            four small networks on real digits: a report in minutes
-  jostle list models     what there is by name; also datasets, tokens, ...
+  jostle list models     names of models; also datasets, tokens, ...
   jostle measure --help  your own model
   jostle sweep --help    the same at weak to strong noise: where models cross
-  jostle worst-case --help       the one-token change that moves it most
+  jostle worst-case --help       the one-token change that matters most
   jostle boolean parity --n 10   a function of bits, exactly
   jostle corrupt --help  images under common corruptions, as a picture or a file
   jostle list studies    what can be reproduced; jostle run NAME does it
@@ -53,5 +53,8 @@ app.command(run)
 app.command(report)
 app.command(data)
 app.command(list_names, name="list")
-for command in entry_points(group="jostle.commands"):  # of this and other packages, imported when they are called
-    app.command(command.value, name=command.name)
+for published in entry_points(group="jostle.commands"):  # of this and of other packages
+    try:
+        app.command(published.load(), name=published.name)
+    except Exception:  # a broken package must not take the other commands with it; it raises when its command is called
+        app.command(published.value, name=published.name)

@@ -37,7 +37,9 @@ METHOD_HELP = (
 )
 VALUES_HELP = "Analyse the output as real numbers: of a network, not its sign; of a table, 0 and 1 as they are."
 TIE_HELP = "The sign of an output of exactly 0: -1 or 1. By default such an output is an error."
-RHO_HELP = "Correlations for noise stability, disagreement and Proposition 3.2; repeat it for several."
+RHO_HELP = (
+    "Correlations for noise stability, disagreement and Proposition 3.2 of arXiv 2403.06925; repeat it for several."
+)
 COEFFICIENTS_HELP = "Also print this number of largest Fourier coefficients."
 FIGURE_HELP = "Draw Fourier weight and sensitivity profile to this .svg, .png or .pdf file."
 

@@ -31,7 +31,7 @@ DATA_HELP = (
 CORRUPTION_HELP = "Names or families, separated by commas, or all."
 SEVERITY_HELP = "From 1 to 5, several as 1/3/5."
 OUT_HELP = "A picture (.png, .svg, .pdf) of one image under all corruptions, or arrays (.npz) of --limit images."
-RANGE_HELP = "Values of black and white in a file of floats, for example --value-range 0/1."
+RANGE_HELP = "Pixel values of black and white in a file of floats, for example --value-range 0/1."
 
 
 def corrupt(
@@ -50,7 +50,7 @@ def corrupt(
 ) -> None:
     """Corrupt images: noise, blur, weather, digital; five severities.
 
-    The corruptions are self-made after Hendrycks and Dietterich (2019), with
+    The corruptions are our own implementation of Hendrycks and Dietterich (2019), with
     the settings of CIFAR-10-C; they are not the files published as CIFAR-10-C.
 
       jostle corrupt --data cifar-10 --out grid.png

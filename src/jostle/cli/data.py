@@ -11,7 +11,7 @@ from rich.table import Table
 if TYPE_CHECKING:
     from jostle.data.inventory import DatasetState
 
-_HELP = """Datasets: which are here, and download those that are not.
+_HELP = """Show which datasets are here, and download those that are not.
 
 Files are searched in --data DIR, in the folder that the environment
 variable JOSTLE_DATA names, and in the user's cache; see docs/data.md.

@@ -57,8 +57,8 @@ def compare(
 ) -> None:
     """Compare models on the same inputs and the same noise.
 
-    Prints each model's sensitivity and, for each pair, the difference with its
-    interval and what it says.
+    Prints each model's sensitivity and, for each pair, the difference, its
+    interval, and which model is more sensitive.
 
       jostle compare --data mnist-5000 --tokens patches:4
         --model vit=zoo:vit-simple:image_size=28,channels=1

@@ -11,13 +11,13 @@ from jostle.base.errors import UsageError
 
 WHAT = Group("What is jostled", sort_key=1)
 TEXTS = Group("Texts: csv:FILE, or a dataset of texts", sort_key=2)
-PRECISION = Group("How sure", sort_key=3)
+PRECISION = Group("Precision and stopping", sort_key=3)
 OUTPUT = Group("Running and output", sort_key=4)
 
 MODEL_HELP = (
     "zoo:NAME[:key=value,...], hf:DIR, timm:NAME[:checkpoint=FILE,...] or py:MODULE_OR_FILE:FACTORY[:key=value,...]. "
-    "hf: is a folder of transformers: a classifier of images, or of texts with its tokenizer; hf:DIR:features is an "
-    "encoder of texts without a classifier."
+    "hf:DIR is a folder that Hugging Face's save_pretrained wrote: an image classifier, or a text classifier with its "
+    "tokenizer; hf:DIR:features is a text encoder without a classifier."
 )
 DATA_HELP = (
     "Inputs: a dataset's name (jostle list datasets), csv:FILE with texts, a .npy, .npz or .safetensors file (one "
@@ -32,15 +32,15 @@ TOKENS_HELP = (
 PERTURBATION_HELP = (
     "What a token becomes: gaussian-noise:std=2, sphere:radius=1, sign-flip, uniform-token:-1/1, replace-by:0; for "
     "--tokens words deletion or uniform-token (any word). std=0.5rms is half the root mean square of the embedded "
-    "tokens. By default gaussian-noise:std=1, for texts gaussian-noise:std=1rms, noise as large as a token; for words "
-    "deletion."
+    "tokens. Default: gaussian-noise:std=1; for texts gaussian-noise:std=1rms, noise with the root mean square of a token; "
+    "with --tokens words, deletion."
 )
 RESPONSE_HELP = "What counts as a change: flip, margin, logit-change, absolute-change, relative-change or angle."
 LIMIT_HELP = "Use only this many inputs, the first ones."
-TEXT_HELP = "Column of texts in a csv file; give it twice for pairs of texts. By default text."
+TEXT_HELP = "Column of texts in a csv file; give it twice for pairs of texts. Default: the column named text."
 LABEL_HELP = (
-    "Column of labels, numbers from 0 or the model's own names; they are used for the accuracy only. By default label, "
-    "if there is such a column."
+    "Column of labels, numbers from 0 or the model's own names; they are used for the accuracy only. Default: the "
+    "column named label, if there is one."
 )
 SPECIAL_HELP = "Whether tokens that the tokenizer adds, such as [CLS] and [SEP], are jostled too; by default not."
 TOKENIZER_HELP = "A tokenizer.json or a folder with one, for models that come without their own (zoo:, py:)."
@@ -52,15 +52,21 @@ RELATIVE_HELP = (
     "0.05."
 )
 DRAWS_HELP = (
-    "The papers' protocol: jostle every token of every input this many times, and do not stop early. The default, "
-    "once, for a perturbation without randomness where there are at most 10,000 tokens."
+    "The papers' protocol: jostle every token of every input this many times, and do not stop early. Default: 1 if the "
+    "perturbation is deterministic and there are at most 10,000 tokens; otherwise sampling stops early."
 )
-PASSES_HELP = "Never ask a model about more inputs than this. By default 1,000,000; not limited with --draws."
-TARGET_HELP = "Which interval decides: dataset (the inputs given) or population (where they came from)."
+PASSES_HELP = "The most inputs that a model evaluates. Default: 1,000,000; not limited with --draws."
+TARGET_HELP = (
+    "Which interval is reported and decides when to stop: for the mean over these inputs (dataset), or over the "
+    "population they were drawn from (population)."
+)
 SEED_HELP = "The same seed gives the same noise, for every model and batch size."
 OUTPUT_HELP = "Also write the result to this JSON file; jostle.load reads it."
-FORCE_HELP = "Replace files that exist even if jostle did not write them."
-REPORT_HELP = "Also write an HTML page: the number, where it happens and, for texts, examples with shaded tokens."
+FORCE_HELP = "Overwrite existing files, also those that jostle did not write."
+REPORT_HELP = (
+    "Also write an HTML page: the sensitivity, at which positions predictions change and, for texts, examples with "
+    "shaded tokens."
+)
 EXAMPLES_HELP = "How many texts the page shows."
 EXAMPLE_DRAWS_HELP = "How often each token of these texts is jostled."
 JSON_HELP = "Print the result as JSON and nothing else."
@@ -95,7 +101,7 @@ class SubjectOptions:
     max_length: Annotated[int | None, Parameter(converter=whole, group=TEXTS, help=LENGTH_HELP)] = None
     level: Annotated[float, Parameter(group=PRECISION, help="Coverage of the intervals.")] = 0.95
     seed: Annotated[int, Parameter(converter=whole, group=PRECISION, help=SEED_HELP)] = 0
-    batch_size: Annotated[int, Parameter(converter=whole, group=OUTPUT, help="Inputs a model answers at once.")] = 128
+    batch_size: Annotated[int, Parameter(converter=whole, group=OUTPUT, help="Inputs in a batch.")] = 128
     device: Annotated[str | None, Parameter(group=OUTPUT, help="Where the models run, e.g. cuda.")] = None
     output: Annotated[Path | None, Parameter(name=["--output", "-o"], group=OUTPUT, help=OUTPUT_HELP)] = None
     force: Annotated[bool, Flag, Parameter(help=FORCE_HELP)] = False

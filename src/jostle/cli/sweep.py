@@ -22,7 +22,7 @@ STDS_HELP = (
     "Strengths of the noise, 0 or larger: 0.5 1 2 5, or 0.5/1/2/5. For texts also 0.5rms 1rms, in units of the root "
     "mean square of the embedded tokens."
 )
-KIND_HELP = "What has the strength: gaussian-noise (its std), or sphere (its radius), also sphere:relative=true."
+KIND_HELP = "Kind of noise. --stds is its std (gaussian-noise) or its radius (sphere, sphere:relative=true)."
 PLOT_HELP = "Also draw the curves into this .svg, .png or .pdf file."
 NAMES_HELP = f"SPEC or NAME=SPEC; give it once for each model. {MODEL_HELP}"
 WEIGHTS_HELP = "A .safetensors file for the model; NAME=FILE if there are several."
@@ -47,7 +47,7 @@ def sweep(
     """Measure models at several strengths of the noise, on the same inputs.
 
     Which of two models is more sensitive can change with the strength. Prints
-    a table and, for each pair, where the order is decided and where it is not.
+    a table and, for each pair, at which strengths one is clearly more sensitive.
     Ctrl-C prints the strengths that are finished.
 
       jostle sweep --data mnist-5000 --tokens patches:7 --stds 0.5 1 2 5

@@ -38,12 +38,20 @@ class WorstOptions(SubjectOptions):
     radius: Annotated[str, Parameter(group=WHAT, help=RADIUS_HELP)] = "1"
     positions: Annotated[str, Parameter(group=WHAT, help=POSITIONS_HELP)] = "worst"
     absolute: Annotated[
-        bool, Parameter(negative="", show_default=False, group=WHAT, help="Radii in absolute length.")
+        bool,
+        Parameter(
+            negative="",
+            show_default=False,
+            group=WHAT,
+            help="Read --radius as a length, not in units of the token's norm.",
+        ),
     ] = False
     limit: Annotated[int, Parameter(converter=whole, group=WHAT, help=LIMIT_HELP)] = 20
-    starts: Annotated[int, Parameter(converter=whole, group=WHAT, help="Ascents of each token.")] = 8
+    starts: Annotated[int, Parameter(converter=whole, group=WHAT, help="Gradient ascents of each token.")] = 8
     steps: Annotated[int, Parameter(converter=whole, group=WHAT, help="Steps of each ascent.")] = 100
-    draws: Annotated[int, Parameter(converter=whole, group=WHAT, help="Random changes of each token.")] = 64
+    draws: Annotated[
+        int, Parameter(converter=whole, group=WHAT, help="Random changes that are tried of each token.")
+    ] = 64
     level: Annotated[float, Parameter(group=WHAT, help="Coverage of the intervals over inputs.")] = 0.95
     seed: Annotated[int, Parameter(converter=whole, group=WHAT, help="Same seed, same draws.")] = 0
     picture: Annotated[Path | None, Parameter(group=OUTPUT, help=PICTURE_HELP)] = None

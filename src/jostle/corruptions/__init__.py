@@ -1,4 +1,4 @@
-"""Common corruptions of images: noise, blur, weather and digital, five severities, seeded by image.
+"""Common corruptions of images: noise, blur, weather and digital, with five severities.
 
 Hendrycks and Dietterich (2019), "Benchmarking neural network robustness to common corruptions and perturbations", with
 the settings of CIFAR-10-C for 32 x 32 images, written anew from the definitions and for any size, grey or colour. The

@@ -1,10 +1,10 @@
 """Labelled inputs by name: one file for each dataset, and ``load`` to get one.
 
-Files are found, downloaded, checked and read here, split into training and test, and texts become token ids. What a
-token of an input is, ``jostle.tokens`` says. To add a dataset, put ``register`` on a function from a split to a
+Files are found, downloaded, checked and read here, split into training and test, and texts become token ids.
+``jostle.tokens`` defines what a token is. To add a dataset, put ``register`` on a function from a split to a
 ``Dataset``, as ``mnist_5000.py`` does, or, if it comes as official files, imitate ``mnist.py``; for texts put
 ``register_text`` on a function to a ``TextDataset``, as ``movie_reviews.py`` does, or imitate ``mrpc.py``. Then add its
-module to the list below.
+name and module to the table below.
 """
 
 from collections.abc import Callable

@@ -17,7 +17,7 @@ from torch import Tensor
 from jostle.base import checks, specs
 from jostle.base.errors import UsageError
 from jostle.data.dataset import Dataset
-from jostle.data.preprocessing import PixelMaker, Preprocessing, read
+from jostle.data.preprocessing import PixelMaker, Preprocessing, read_image
 from jostle.data.selection import check_limit, check_seed, choose
 
 PREFIX = "images:"
@@ -54,7 +54,7 @@ class ImageFiles:
         return len(self.paths)
 
     def __getitem__(self, index: int) -> tuple[Tensor, int]:
-        return self.preprocessing.pixels(read(self.paths[index]), self.paths[index]), int(self.labels[index])
+        return self.preprocessing.pixels(read_image(self.paths[index]), self.paths[index]), int(self.labels[index])
 
     def with_preprocessing(self, wanted: PixelMaker) -> "ImageFiles":
         """The same files with other pixels: those of ``wanted``, in which ``options`` replace some parts."""

@@ -143,7 +143,7 @@ class Preprocessing:
         return torch.from_numpy(np.ascontiguousarray(normalised.transpose(2, 0, 1)))
 
 
-def read(path: Path) -> Image.Image:
+def read_image(path: Path) -> Image.Image:
     """The image in a file, decoded."""
     try:
         with Image.open(path) as image:

@@ -1,7 +1,7 @@
 """``measure`` and ``compare``, and the loop behind them: take trials from a plan, ask the models, count, look, stop.
 
-The public calls come first, then ``run_request``, which every way to measure ends in, then the loop of each plan:
-``GridRun`` and ``UntilRun``. What is asked stands in ``request``, what is counted in ``tallies``, and how models are
+The public calls come first, then ``run_request``, which all of them call, then the loop of each plan:
+``GridRun`` and ``UntilRun``. The settings are in ``request``, the counts in ``tallies``, and how models are
 asked in ``sampling.evaluation``.
 """
 

@@ -1,7 +1,8 @@
-"""What is asked of a model: the one object that holds it, from the arguments of a call to the saved settings.
+"""``Request``: all settings of one measurement, from the arguments of a call to the saved settings.
 
-``Request.build`` takes what people type, objects or specs, and checks it once. From there on nothing is text: the loop
-in ``measure``, the tallies, ``sweep``, ``worst_case``, ``Probe`` and the command line all read the same fields.
+``Request.build`` takes what people type, objects or specs, and checks it once. After that, all settings are objects and
+not strings: the loop in ``measure``, the tallies, ``sweep``, ``worst_case``, ``Probe`` and the command line all read
+the same fields.
 """
 
 from collections.abc import Callable, Iterable, Mapping

@@ -1,9 +1,9 @@
-"""Models that read in order are asked only about the part of a text from the jostled token on.
+"""For causal models, only the text from the changed token on is computed again, as with a key-value cache.
 
 Changing token k leaves everything that a causal model remembers before k as it was, see ``models.text_causal``. So a
-text is read once, the memory before each of its tokens is kept for a while, and a trial continues from there: over all
-tokens of a text, that is about half of the reading. Trials with the same number of tokens left share a batch, whichever
-texts they belong to, so that there is hardly any padding.
+text is read once, the memory before each of its tokens is kept for a while, and a trial continues from there. On
+average this saves about half of the computation. Trials with equally many tokens left share a batch, also if they
+belong to different texts, so that there is hardly any padding.
 """
 
 import functools

@@ -1,7 +1,7 @@
 """Texts: how a token is changed inside a model, and whether the models can be asked this way.
 
 ``Move`` changes the embedded tokens on their way through a model. ``check_text`` makes sure, before anything is
-measured, that a model that is asked in batches without padding and through ``Move`` is the same function as the model.
+measured, that leaving out padding and changing embeddings by a hook leave the outputs of a model as they were.
 """
 
 from typing import TYPE_CHECKING

@@ -1,6 +1,6 @@
 """The folder of one study at one scale: its files, their typed contents, and the lock that only one run holds.
 
-    <out>/<study>/<scale>/records.jsonl      one line for each finished cell, after one that says whose they are
+    <out>/<study>/<scale>/records.jsonl      a header that identifies the run, then one line for each cell
                           figures/*.svg
                           summary.json       verdict, findings and all that a report needs; made of the records
                           checkpoints/       of cells under way

@@ -1,4 +1,4 @@
-"""Run a study: do what is not yet done, record it cell by cell, then draw, decide and sum up."""
+"""Run a study: do the cells that are not yet recorded, then draw the figures, judge, and write the summary."""
 
 import contextlib
 from collections.abc import Iterator, Mapping

@@ -1,4 +1,4 @@
-"""Typed values of studies, and the plain values that a JSON file holds of them. Pydantic does the work.
+"""Typed values of studies and their JSON form. Pydantic does the work.
 
 Settings and records are frozen dataclasses. ``to_plain`` gives the dictionaries, lists, texts and numbers that JSON can
 hold, ``from_plain`` checks such values and makes the dataclass of them: lists become tuples again, keys become whole

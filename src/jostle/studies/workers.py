@@ -1,7 +1,7 @@
-"""Cells done one after another (``in_turn``) or by several processes (``at_once``). The records are the same.
+"""Runs cells, the units of work of a study, one by one (``in_turn``) or in several processes (``at_once``).
 
-A cell is done alone: one thread, float32 by default, global generators seeded by its key. So its record depends on
-neither the process, nor the order, nor what the caller did to torch before.
+The records are the same. A cell runs alone: one thread, float32 by default, global generators seeded by its key. So its
+record depends on neither the process, nor the order, nor what the caller did to torch before.
 
 ``at_once`` has processes of its own. ``concurrent.futures`` does not tell which cell a killed process was at, fails all
 other cells with it, and cannot be stopped at once before Python 3.14. Here a process that dies costs one cell, and no

@@ -1,4 +1,4 @@
-"""The inputs of a measurement: read in the many ways people have them, and reachable by index.
+"""The inputs of a measurement: from tensors, mappings, datasets or loaders, and reachable by index.
 
 ``Inputs`` holds N inputs, their tokens and their masks. Tensors are held whole; the items of a dataset are read one by
 one when they are needed, by ``Items``. What a token is stands in ``views``.

@@ -1,6 +1,6 @@
-"""A model that is asked about inputs: it counts its passes, and what is suspicious about it is noted.
+"""A model that is called on inputs: it counts its passes, and collects warnings about the model.
 
-How any model is called, and where its outputs stand in its answer, is in ``jostle.base.model``.
+``jostle.base.model`` calls any model and finds the logits in what it returns.
 """
 
 import contextlib

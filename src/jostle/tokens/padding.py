@@ -1,7 +1,7 @@
 """Padded texts: where each begins and ends, and batches from which tokens are left out.
 
-``Padding`` knows the columns of the real tokens, ``share_by_position`` counts special tokens, ``beginning_at`` leaves
-out the beginning of each text, and ``close_up`` one token of each text.
+``Padding`` knows the columns of the real tokens, ``share_by_position`` gives the share of special tokens at each
+position, ``beginning_at`` leaves out the beginning of each text, and ``close_up`` removes one token from each text.
 """
 
 from collections.abc import Iterable

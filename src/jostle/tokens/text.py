@@ -1,4 +1,4 @@
-"""Texts as token ids: which ids are padding, and whether a model has a word and a position for each token."""
+"""Texts as token ids: which ids are padding, and whether the ids fit a model's vocabulary and its longest text."""
 
 from collections.abc import Iterable
 from typing import Any

@@ -2,8 +2,8 @@
 
 ``worst_case`` searches, and ``WorstCase`` is the result. Inside, in the order of a search: ``worst`` is the call;
 ``search`` goes through growing balls; ``starts`` says where an ascent begins, and ``ascent`` climbs from there;
-``objective`` is the number that is ascended; ``spots`` are the tokens that are searched, and how the model is asked
-about them. ``result`` and ``picture`` show what was found.
+``objective`` is the number that is maximised; ``spots`` are the (input, token) pairs that are searched, and how the
+model is called on them. ``result`` and ``picture`` show what was found.
 """
 
 from jostle.worst.result import AtRadius, MeanOverInputs, WorstCase

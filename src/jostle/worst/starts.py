@@ -1,4 +1,4 @@
-"""Where an ascent begins: random draws, deletion, the steepest direction, known directions, the last best change."""
+"""Where an ascent begins: random draws, deletion, the steepest direction, known directions, the best so far."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol, runtime_checkable

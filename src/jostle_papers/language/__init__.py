@@ -1,6 +1,6 @@
 """What studies of text networks share: the networks, and settings that turn texts into token ids.
 
-Training, measuring, keeping and comparing are those of ``jostle_papers.trained``, for which an input is an input.
+``jostle_papers.trained`` trains, measures, keeps and compares networks, of images and of texts.
 ``networks`` has the architectures by name, ``settings`` the choices that images do not have. The studies themselves are
 ``jostle_papers/p2403_06925/language_*.py``.
 """
