@@ -14,7 +14,7 @@ from jostle.base.errors import UsageError
 from jostle.data.image_folder import open_images
 from jostle.data.preprocessing import Preprocessing
 from jostle.integrations import ImageClassifier, prepare_images
-from jostle.integrations.image_processor import read_image_processor
+from jostle.integrations.huggingface import read_image_processor
 
 SMALL = {"num_hidden_layers": 1, "num_attention_heads": 2, "hidden_size": 16, "intermediate_size": 16}
 FAMILIES = {  # model type: (sizes of its network, options of its processor, the pixels that it makes)

@@ -32,8 +32,8 @@ TOKENS_HELP = (
 PERTURBATION_HELP = (
     "What a token becomes: gaussian-noise:std=2, sphere:radius=1, sign-flip, uniform-token:-1/1, replace-by:0; for "
     "--tokens words deletion or uniform-token (any word). std=0.5rms is half the root mean square of the embedded "
-    "tokens. Default: gaussian-noise:std=1; for texts gaussian-noise:std=1rms, noise with the root mean square of a token; "
-    "with --tokens words, deletion."
+    "tokens. Default: gaussian-noise:std=1; for texts gaussian-noise:std=1rms, noise with the size of a token; with "
+    "--tokens words, deletion."
 )
 RESPONSE_HELP = "What counts as a change: flip, margin, logit-change, absolute-change, relative-change or angle."
 LIMIT_HELP = "Use only this many inputs, the first ones."

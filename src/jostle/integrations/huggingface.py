@@ -1,22 +1,29 @@
 """``hf:DIR``: a model of Hugging Face transformers from a local folder, as ``save_pretrained`` writes it.
 
 Image classifiers with their image processor, and text classifiers with their tokenizer; the configuration says which.
-``hf:DIR:features`` is an encoder of texts without a classifier. Nothing is downloaded or unpickled.
+``hf:DIR:features`` is an encoder of texts without a classifier. Nothing is downloaded or unpickled. The images of an
+image classifier go through its own processor, ``ImageProcessor`` below, so that jostle measures the pixels of the
+deployed pipeline.
 """
 
 import contextlib
 import importlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
+from PIL import Image, ImageOps
+from torch import Tensor
 
+from jostle.base import checks
 from jostle.base.errors import UsageError
+from jostle.data.preprocessing import Preprocessing, read_colours, to_8_bits
 from jostle.integrations import register
 from jostle.integrations.image_classifier import ImageClassifier
-from jostle.integrations.image_processor import read_image_processor
 from jostle.integrations.text_classifier import TextClassifier
 
 _FEATURES = "features"
@@ -152,3 +159,169 @@ def quiet(transformers: Any) -> Iterator[None]:
         logging.set_verbosity(level)
         if shows:
             logging.enable_progress_bar()
+
+
+_PROBES = ((64, 48), (48, 64))  # width and height of the pictures by which a processor is probed
+_FILES = ("preprocessor_config.json", "processor_config.json")
+
+
+class ImageProcessor:
+    """An image processor of transformers as a ``PixelMaker``: its own resizing, crop, normalisation and channel order.
+
+    A picture is turned as its file says and converted to RGB, as transformers' pipelines do; then the processor makes
+    the pixels. How it normalises is measured with pictures of one colour, not read from its configuration: processors
+    have many options for it, and some flip the colours.
+
+    Arguments:
+        processor: called with a picture; answers with ``pixel_values``.
+        source: what error messages call it.
+        is_grey: whether the network takes grey pixels.
+        replaced: arguments of the processor's call that replace its own sizes and filter.
+        normalisation: mean and std in place of the processor's own; None to keep these.
+    """
+
+    def __init__(
+        self,
+        processor: Any,
+        source: str,
+        *,
+        is_grey: bool = False,
+        replaced: Mapping[str, Any] | None = None,
+        normalisation: tuple[tuple[float, ...], tuple[float, ...]] | None = None,
+    ) -> None:
+        self._processor, self._source, self._is_grey, self._replaced = processor, source, is_grey, dict(replaced or {})
+        self.shape, self.order, own_mean, own_std = self._probe()
+        self.mean, self.std = normalisation or (own_mean, own_std)
+        self._gain: Tensor | None = None
+        self._offset: Tensor | None = None
+        if normalisation is not None:
+            old_mean, old_std, mean, std = (
+                torch.tensor(numbers, dtype=torch.float64).view(-1, 1, 1)
+                for numbers in (own_mean, own_std, self.mean, self.std)
+            )
+            self._gain, self._offset = (old_std / std).float(), ((old_mean - mean) / std).float()
+
+    def pixels(self, image: Image.Image, path: Path | str = "") -> Tensor:
+        """The pixels of a picture, # (channels, height, width) of float32."""
+        picture = ImageOps.exif_transpose(to_8_bits(image, path)).convert("L" if self._is_grey else "RGB")
+        values = torch.from_numpy(self._process(picture))
+        return values if self._gain is None or self._offset is None else values * self._gain + self._offset
+
+    def with_options(self, options: Mapping[str, Any]) -> "ImageProcessor | Preprocessing":
+        """The same with some parts replaced.
+
+        ``size`` multiplies all sizes of the processor, ``interpolation`` is its filter, ``mean`` and ``std`` normalise
+        its pixels anew. With ``resize``, or if the processor has no size of its own, jostle's ``Preprocessing`` takes
+        its place: resize the shorter side, crop the middle.
+        """
+        mean, std = (self._read_colours(name, options) for name in ("mean", "std"))  # red, green, blue
+        if "resize" in options or (self.shape is None and "size" in options):
+            return Preprocessing(
+                size=options.get("size", self.shape[1] if self.shape is not None else None),
+                resize=options.get("resize", 0),
+                mean=mean,
+                std=std,
+                interpolation=options.get("interpolation", self._filter),
+            )
+        replaced = dict(self._replaced)
+        if "interpolation" in options:
+            filters = {one.name.lower(): one for one in Image.Resampling}
+            replaced["resample"] = filters[checks.choice("interpolation", options["interpolation"], filters)]
+        if "size" in options:
+            replaced |= self._multiply_sizes(checks.whole("size", options["size"], least=1))
+        renormalises = self._gain is not None or "mean" in options or "std" in options
+        in_order = tuple(mean[colour] for colour in self.order), tuple(std[colour] for colour in self.order)
+        made = ImageProcessor(
+            self._processor,
+            self._source,
+            is_grey=self._is_grey,
+            replaced=replaced,
+            normalisation=in_order if renormalises else None,
+        )
+        if "size" in options and (made.shape is None or set(made.shape[1:]) != {options["size"]}):
+            raise UsageError(
+                f"{self._source} does not make pixels of size={options['size']}; give resize too, and jostle makes them"
+            )
+        return made
+
+    def describe(self) -> dict[str, Any]:
+        """All settings as JSON values, for records."""
+        shown = {key: str(value) for key, value in self._replaced.items()}
+        own = {"processor": type(self._processor).__name__, "shape": list(self.shape or ()), "order": list(self.order)}
+        return own | {"mean": list(self.mean), "std": list(self.std)} | shown
+
+    def __repr__(self) -> str:
+        return f"ImageProcessor({type(self._processor).__name__}, shape={self.shape}, mean={self.mean}, std={self.std})"
+
+    def _process(self, picture: Image.Image) -> NDArray[np.float32]:
+        try:
+            found = self._processor(picture, return_tensors="np", **self._replaced)["pixel_values"][0]
+        except Exception as error:  # sizes, filters and numbers go wrong in many ways
+            reason = " ".join(str(error).split())[:200]
+            raise UsageError(f"{self._source} cannot be followed ({type(error).__name__}: {reason})") from None
+        return np.asarray(found, dtype=np.float32)
+
+    def _probe(self) -> tuple[tuple[int, int, int] | None, tuple[int, ...], tuple[float, ...], tuple[float, ...]]:
+        """Shape, order, mean and std, from what the processor makes of black pictures and of primary colours."""
+        mode, colours = ("L", [255]) if self._is_grey else ("RGB", [(255, 0, 0), (0, 255, 0), (0, 0, 255)])
+        black = [self._process(Image.new(mode, size)) for size in _PROBES]
+        lit = [self._process(Image.new(mode, _PROBES[0], colour)) for colour in colours]
+        dark, *bright = (_middle(pixels) for pixels in (black[0], *lit))
+        rises = np.stack(bright, axis=1) - dark[:, None]  # (channels, colours)
+        one_each = ((rises > 0).sum(axis=1) == 1) & ((rises != 0).sum(axis=1) == 1) & np.isfinite(rises).all(axis=1)
+        if rises.shape != (len(colours),) * 2 or not one_each.all():
+            raise UsageError(f"{self._source}: a channel of its pixels is not one colour of the picture")
+        order = tuple(int(colour) for colour in rises.argmax(axis=1))
+        std = 1 / rises.max(axis=1)
+        shapes = {pixels.shape for pixels in black}
+        channels, height, width = black[0].shape
+        shape = (channels, height, width) if len(shapes) == 1 else None
+        return shape, order, _round(-dark * std), _round(std)
+
+    @property
+    def _filter(self) -> str:
+        """The processor's own filter, by its name in Pillow."""
+        return Image.Resampling(self._processor.to_dict().get("resample") or Image.Resampling.BICUBIC).name.lower()
+
+    def _read_colours(self, name: str, options: Mapping[str, Any]) -> tuple[float, ...]:
+        """``mean`` or ``std`` for red, green and blue: from the options, or else this processor's."""
+        own: tuple[float, ...] = getattr(self, name)
+        by_colour = tuple(number for _, number in sorted(zip(self.order, own, strict=True)))
+        return read_colours(name, options[name], len(own)) if name in options else by_colour
+
+    def _multiply_sizes(self, size: int) -> dict[str, Any]:
+        """The processor's own sizes, all multiplied so that its pixels get the side ``size``."""
+        factor = size / self.shape[1] if self.shape is not None else 1.0
+        settings = self._processor.to_dict() | self._replaced
+        return {
+            key: {side: round(length * factor) for side, length in settings[key].items() if length is not None}
+            for key in ("size", "crop_size")
+            if isinstance(settings.get(key), Mapping)
+        }
+
+
+def read_image_processor(transformers: Any, folder: Path, is_grey: bool) -> ImageProcessor | None:
+    """The image processor that is saved in ``folder``; None if there is none.
+
+    Its Pillow form is used, also where torchvision is installed, so that the pixels are the same everywhere.
+    """
+    file = next((folder / name for name in _FILES if (folder / name).is_file()), None)
+    if file is None:
+        return None
+    try:
+        processor = transformers.AutoImageProcessor.from_pretrained(
+            folder, backend="pil", local_files_only=True, trust_remote_code=False
+        )
+    except Exception as error:  # configurations go wrong in many ways
+        reason = " ".join(str(error).split())[:200]
+        raise UsageError(f"{file} cannot be understood ({type(error).__name__}: {reason}); mend or remove it") from None
+    return ImageProcessor(processor, str(file), is_grey=is_grey)
+
+
+def _middle(pixels: NDArray[np.float32]) -> NDArray[np.float64]:
+    """The channels of the middle pixel, # (channels,)."""
+    return pixels[:, pixels.shape[1] // 2, pixels.shape[2] // 2].astype(np.float64)
+
+
+def _round(numbers: NDArray[np.float64]) -> tuple[float, ...]:
+    return tuple(float(f"{number:.7g}") for number in numbers)  # as many digits as float32 has
