@@ -20,7 +20,7 @@ def demo(
     out: Annotated[
         Path, Parameter(name=["--out", "-o"], help="Folder for records, checkpoints and the report.")
     ] = Path("demo"),
-    seed: Annotated[int, Parameter(converter=whole, help="Of weights, order and noise.")] = 0,
+    seed: Annotated[int, Parameter(converter=whole, help="Random seed of weights, data order and noise.")] = 0,
     quick: Annotated[
         bool,
         Parameter(negative="", show_default=False, help="Seconds instead of minutes: two tiny networks, 200 digits."),
@@ -29,7 +29,7 @@ def demo(
         bool, Parameter(name="--json", negative="", show_default=False, help="Print what was found as JSON.")
     ] = False,
 ) -> None:
-    """Show the phenomenon on four small networks and real digits, in a report.
+    """Show that architectures differ: four small networks on real digits.
 
     Trains a vision transformer, an MLP, a CNN and a ConvMixer on 4,000 MNIST
     digits to the same training accuracy and measures their sensitivity while

@@ -15,7 +15,7 @@ def report(
     runs: Annotated[Path, Parameter(help="Folder of runs, made by jostle run.")] = Path("runs"),
     /,
     *,
-    output: Annotated[Path | None, Parameter(name=["--output", "-o"], help="File of the page.")] = None,
+    output: Annotated[Path | None, Parameter(name=["--output", "-o"], help="Where to write the HTML page.")] = None,
     markdown: Annotated[
         bool, Parameter(negative="", show_default=False, help="Print the scoreboard as a Markdown table.")
     ] = False,

@@ -11,18 +11,17 @@ from rich.console import Console
 from jostle.base.errors import FailureError, JostleError, UsageError
 from jostle.cli.options import whole
 
+SCALE_HELP = "smoke: seconds; small: minutes; paper: the settings of the paper."
 SET_HELP = "KEY=VALUE: replace a setting; give it once for each. The result is labelled as modified, in its own folder."
 # What main asks of this process's allocator; worker processes read it when they start.
 _KEEP_MEMORY = {"MALLOC_TRIM_THRESHOLD_": str(2**30), "MALLOC_MMAP_THRESHOLD_": str(2**25)}
 
 
 def run(
-    name: Annotated[list[str], Parameter(help="Studies: jostle list studies.", negative="")],
+    name: Annotated[list[str], Parameter(help="Names of studies; jostle list studies shows them.", negative="")],
     /,
     *,
-    scale: Annotated[Literal["smoke", "small", "paper"], Parameter(help="Seconds, minutes, or as in the paper.")] = (
-        "smoke"
-    ),
+    scale: Annotated[Literal["smoke", "small", "paper"], Parameter(help=SCALE_HELP)] = "smoke",
     seeds: Annotated[
         int | None,
         Parameter(converter=whole, help="Number of seeds; by default that of the scale. More can be added later."),
@@ -33,7 +32,8 @@ def run(
     out: Annotated[Path, Parameter(name=["--out", "-o"], help="Folder of all runs.")] = Path("runs"),
     set_: Annotated[list[str] | None, Parameter(name="--set", negative="", help=SET_HELP)] = None,
     fresh: Annotated[
-        bool, Parameter(negative="", show_default=False, help="Put earlier records aside and start anew.")
+        bool,
+        Parameter(negative="", show_default=False, help="Keep earlier records in a backup folder and start from zero."),
     ] = False,
     data: Annotated[Path | None, Parameter(help="Folder of datasets.")] = None,
     device: Annotated[str, Parameter(help="Where networks run, e.g. cuda.")] = "cpu",

@@ -3,7 +3,7 @@
 An ``Expectation`` can be judged at any level, and ``decide`` chooses the level. The findings of one study share the
 error of 1 - level (Bonferroni): with m findings that rest on intervals, each interval has level 1 - (1 - level) / m,
 and then all intervals cover together with probability at least ``level``. The claims of a paper are one family, and our
-questions beyond them are another: our questions make no claim of a paper harder to decide.
+questions beyond them are another: they are corrected separately.
 """
 
 import enum
