@@ -11,12 +11,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from jostle import landscape
+from jostle import figures, landscape
 from jostle.base.progress import part_of
 from jostle.base.registry import unknown_name
 from jostle.base.specs import written
 from jostle.boolean import functions, pointwise
-from jostle.figures import scatter
 from jostle.studies.catalogue import register
 from jostle.studies.evidence import Measured, bounded, over_seeds, paired, proportion, rank_correlation
 from jostle.studies.records import Records
@@ -364,7 +363,7 @@ def _draw_sharpness(counting: GradedRecords, common: str) -> Drawing:
     }
     return Drawing(
         "sharpness",
-        scatter(points, x_label="average sensitivity as_n / n", y_label="average direction sharpness",
+        figures.scatter(points, x_label="average sensitivity as_n / n", y_label="average direction sharpness",
                 lines={"floor as_n / n": ([0.0, 1.0], [0.0, 1.0])}),
         f"Sharpness under steps of std {_MAIN} on each weight against the sensitivity of the function, "
         f"{common}",
@@ -384,7 +383,7 @@ def _draw_steps(counting: GradedRecords, common: str) -> Drawing:
     )
     return Drawing(
         "steps",
-        scatter(points, x_label="average sensitivity as_n / n", y_label="average direction sharpness",
+        figures.scatter(points, x_label="average sensitivity as_n / n", y_label="average direction sharpness",
                 lines={"floor as_n / n": ([0.005, 1.0], [0.005, 1.0])}, log_x=True, log_y=True),
         f"The same under shorter and longer steps, {common} Above the floor: {above}.",
         "Points in a plane, coloured by the length of the step, and a dashed diagonal.",
@@ -399,7 +398,7 @@ def _draw_copies(counting: GradedRecords, common: str) -> Drawing:
     highest = max(max(y) for _, y in points.values())
     return Drawing(
         "copies",
-        scatter(points, x_label="what the inequality asks for, the mean over copies",
+        figures.scatter(points, x_label="what the inequality asks for, the mean over copies",
                 y_label="average direction sharpness", lines={"equal": ([0.0, highest], [0.0, highest])}),
         "Squared distance between a network and its copies, and what the difference of their sensitivities "
         f"asks for, (sqrt as_n(f) - sqrt as_n(g))^2 / n; std {_MAIN}, {common}",

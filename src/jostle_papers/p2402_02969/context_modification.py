@@ -8,7 +8,8 @@ import torch
 from pydantic import ConfigDict, Field
 from torch import Tensor
 
-from jostle.figures import Series, curves
+from jostle import figures
+from jostle.figures import Series
 from jostle.studies.catalogue import register
 from jostle.studies.evidence import over_seeds
 from jostle.studies.records import Records
@@ -280,7 +281,7 @@ def _draw_errors(records: ContextRecords, words: str) -> Drawing:
             )
     return Drawing(
         f"errors-{words}",
-        curves(series, x_label="words n", y_label="error on the changed input, (f + y)^2", log_x=True),
+        figures.curves(series, x_label="words n", y_label="error on the changed input, (f + y)^2", log_x=True),
         f"The error on an input with its best change of one word, {words} words, mean over inputs and then seeds with "
         "95 % intervals. It is 4 if nothing was told apart; below 1 the sign is right.",
         "A line for each map and way of training, from few words to many; those of random features lie highest.",

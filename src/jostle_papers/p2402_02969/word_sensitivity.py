@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from jostle.figures import Series, curves
+from jostle import figures
+from jostle.figures import Series
 from jostle.studies.catalogue import register
 from jostle.studies.evidence import Measured, over_seeds, paired
 from jostle.studies.records import Records
@@ -338,7 +339,9 @@ def _draw_against_length(records: WordRecords, words: str, dim: int) -> Drawing:
     series += [_series(f"drf {depth}", records.where(map=DRF, depth=depth)) for depth in records.settings.depths]
     return Drawing(
         f"length-{words}",
-        curves(series, x_label="words n", y_label=f"word sensitivity (at least), d = {dim}", log_x=True, log_y=True),
+        figures.curves(
+            series, x_label="words n", y_label=f"word sensitivity (at least), d = {dim}", log_x=True, log_y=True
+        ),
         f"Word sensitivity against the number of words, {_NAMES.get(words, words)} of dimension {dim}: attention with "
         "softmax (raf), also with factorised weights (raf-qk), ReLU and none (raf-linear); random features (rf), also "
         f"deep ones (drf, dimension {records.settings.deep_dim}). Mean over seeds with 95 % intervals; both axes "
@@ -357,7 +360,9 @@ def _draw_averages(records: WordRecords, words: str) -> Drawing:
     ]
     return Drawing(
         "averages",
-        curves(series, x_label="words n", y_label=f"relative change of features, d = {dim}", log_x=True, log_y=True),
+        figures.curves(
+            series, x_label="words n", y_label=f"relative change of features, d = {dim}", log_x=True, log_y=True
+        ),
         f"The worst change found and the average over random changes of the same length, {words} words, softmax "
         "attention and random features.",
         "Two lines of random features close together, and two of attention far apart.",

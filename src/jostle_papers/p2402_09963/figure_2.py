@@ -4,8 +4,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from jostle import figures
 from jostle.base.randomness import Stream
-from jostle.figures import scatter
 from jostle.studies.catalogue import register
 from jostle.studies.evidence import Measured, difference
 from jostle.studies.records import Records
@@ -151,7 +151,7 @@ def _draw(records: Figure2Records, target: str, kind: str) -> Drawing:
         y.append(record.norm)
     return Drawing(
         f"{target}-{STEMS[kind]}",
-        scatter(groups, x_label=f"blow-up, {kind}", y_label="parameter norm", log_x=_is_wide(groups)),
+        figures.scatter(groups, x_label=f"blow-up, {kind}", y_label="parameter norm", log_x=_is_wide(groups)),
         f"Blow-up and parameter norm of networks that compute {target}, one point for each learning rate and weight "
         f"decay. {runs.say_left_out(records.where(target=target))}",
         "Points in a plane, coloured by the number of bits.",
@@ -169,7 +169,7 @@ def _draw_all(records: Figure2Records) -> Drawing:
     groups = {"not converged": (records.column(lambda one: one.blowup), records.column(lambda one: one.norm))}
     return Drawing(
         "not-converged",
-        scatter(groups, x_label="blow-up", y_label="parameter norm", log_x=True),
+        figures.scatter(groups, x_label="blow-up", y_label="parameter norm", log_x=True),
         f"{runs.say_left_out(records)}",
         "Points in a plane.",
     )

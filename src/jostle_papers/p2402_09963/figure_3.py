@@ -5,8 +5,9 @@ import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 
+from jostle import figures
 from jostle.base.errors import UsageError
-from jostle.figures import Series, curves, scatter
+from jostle.figures import Series
 from jostle.studies.catalogue import register
 from jostle.studies.evidence import over_seeds, unpaired
 from jostle.studies.records import Records
@@ -311,7 +312,7 @@ def _draw_over_steps(records: LearningRecords, stem: str, label: str, read: Read
             series.append(mean_and_range(name, [float(o) for o in offsets], [by_offset[o] for o in offsets]))
     return Drawing(
         stem,
-        curves(
+        figures.curves(
             series or [Series("no run converged", [], [])], x_label="steps after convergence", y_label=label,
             log_y=log_y and bool(series),
         ),
@@ -334,7 +335,7 @@ def _draw_exchange(records: LearningRecords) -> list[Drawing]:
     return [
         Drawing(
             "exchange",
-            scatter(groups, x_label="blow-up, as in the released code", y_label="parameter norm", log_x=True),
+            figures.scatter(groups, x_label="blow-up, as in the released code", y_label="parameter norm", log_x=True),
             f"Blow-up and parameter norm of {SENSITIVE} at all looks from convergence on. {_say_left_out(records)}",
             "Points in a plane, coloured by weight decay.",
         )

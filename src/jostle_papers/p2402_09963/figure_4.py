@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from jostle import figures
 from jostle.base.progress import part_of
 from jostle.boolean import functions, pointwise
-from jostle.figures import curves, scatter
 from jostle.studies.catalogue import register
 from jostle.studies.evidence import bounded, over_seeds, rank_correlation
 from jostle.studies.records import Records
@@ -177,7 +177,7 @@ class Figure4(Study[PartSettings, PartCell, PartRecord]):
         drawings = [
             Drawing(
                 "sensitivity",
-                curves(series, x_label="strings trained on", y_label="average sensitivity", log_x=True),
+                figures.curves(series, x_label="strings trained on", y_label="average sensitivity", log_x=True),
                 f"Average sensitivity of what networks make of a random function of {records.settings.n} bits, the "
                 f"mean and the range over functions. {_say_left_out(records)}",
                 "Curves of average sensitivity over the number of strings.",
@@ -188,7 +188,7 @@ class Figure4(Study[PartSettings, PartCell, PartRecord]):
             drawings.append(
                 Drawing(
                     "refits",
-                    scatter(groups, x_label="average sensitivity", y_label="average direction sharpness"),
+                    figures.scatter(groups, x_label="average sensitivity", y_label="average direction sharpness"),
                     "Networks trained on all strings of a function: its sensitivity and their sharpness. "
                     f"{_say_left_out(records)}",
                     "Points in a plane, of learnt functions and of random completions.",

@@ -4,8 +4,9 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from jostle import figures
 from jostle.base.progress import part_of
-from jostle.figures import Series, curves
+from jostle.figures import Series
 from jostle.studies.catalogue import register
 from jostle.studies.evidence import Measured, bounded, over_seeds, unpaired
 from jostle.studies.records import Records
@@ -155,7 +156,9 @@ class LengthGeneralisation(Study[LengthSettings, LengthCell, LengthRecord]):
         return [
             Drawing(
                 "accuracy",
-                curves(series or [Series("no run has learnt", [], [])], x_label="number of bits n", y_label="accuracy"),
+                figures.curves(
+                    series or [Series("no run has learnt", [], [])], x_label="number of bits n", y_label="accuracy"
+                ),
                 f"Accuracy on strings of each length after training on {records.settings.shortest} to {longest} bits; "
                 "the mean over seeds with its 95 % interval (Student), or their range where seeds are few or equal. "
                 f"{missing} of {len(records)} runs did not learn the lengths of training and are left out.",

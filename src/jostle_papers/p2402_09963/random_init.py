@@ -5,8 +5,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from jostle import figures
 from jostle.boolean import random_functions, random_networks
-from jostle.figures import Series, dots
+from jostle.figures import Series
 from jostle.intervals import fixed
 from jostle.studies.catalogue import register
 from jostle.studies.evidence import over_seeds, proportion, unpaired
@@ -207,7 +208,7 @@ def _draw(records: RandomInitRecords, stem: str, has: Flags, threshold: str, lab
             rows[init].append(Series(name, [0.0], [successes / trials], [float(low)], [float(high)]))
     return Drawing(
         f"{stem}-{threshold}",
-        dots(rows, x_label=label),
+        figures.dots(rows, x_label=label),
         f"The {label} among {trials} transformers of each kind on {records.settings.n} bits ({THRESHOLDS[threshold]}), "
         "with 95 % intervals of Clopper and Pearson.",
         "Shares with whiskers, by initialisation.",

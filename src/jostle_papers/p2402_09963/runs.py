@@ -5,9 +5,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from jostle import figures
 from jostle.base.errors import UsageError
 from jostle.base.progress import part_of
-from jostle.figures import Series, curves
+from jostle.figures import Series
 from jostle.studies.records import Records
 from jostle.studies.schema import Struct
 from jostle.studies.settings import Settings
@@ -184,5 +185,5 @@ def over_lengths(
         if lengths := sorted(by_length):
             series.append(mean_and_range(name, lengths, [by_length[n] for n in lengths]))
     if not series:
-        return curves([Series("no run converged", [], [])], x_label="number of bits n", y_label=label)
-    return curves(series, x_label="number of bits n", y_label=label, log_x=log_x, log_y=log_y)
+        return figures.curves([Series("no run converged", [], [])], x_label="number of bits n", y_label=label)
+    return figures.curves(series, x_label="number of bits n", y_label=label, log_x=log_x, log_y=log_y)

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from jostle import figures
 from jostle.base import checks
 from jostle.base.errors import UsageError
-from jostle.figures import Series, curves, dots
+from jostle.figures import Series
 from jostle.intervals.fixed import Ends, bounded_mean
 from jostle.studies.catalogue import register
 from jostle.studies.evidence import Measured, over_seeds
@@ -326,7 +327,7 @@ def _draw_course(records: Figure26Records, task: str, design: str) -> Drawing:
     ]
     return Drawing(
         f"course-{design}-{task.replace('d=', '').replace(',p=', '-')}",
-        curves(series, x_label="steps of training", y_label="accuracy and sensitivity", log_x=True),
+        figures.curves(series, x_label="steps of training", y_label="accuracy and sensitivity", log_x=True),
         f"{design}, {task}, seed {seen.seed}: train and test accuracy, sensitivity as a multiple of p / d = {goal:g}, "
         f"and sensitivity to the bits of the product alone. Test accuracy of 99 %: {', '.join(learnt_at)}.",
         "Curves of accuracy and sensitivity over the steps of training.",
@@ -349,7 +350,7 @@ def _draw_ends(records: Figure26Records) -> Drawing:
             ]
     return Drawing(
         "end",
-        dots(rows, x_label="sensitivity at the end of training"),
+        figures.dots(rows, x_label="sensitivity at the end of training"),
         "Sensitivity at the end, the mean and the range over the seeds that have learnt and over those that have not.",
         "Sensitivity of each design at the end of training beside p / d.",
     )
@@ -374,7 +375,7 @@ def _draw_leads(records: Figure26Records) -> Drawing | None:
         return None
     return Drawing(
         "leads",
-        dots(rows, x_label="lead over test accuracy, as a share of its steps"),
+        figures.dots(rows, x_label="lead over test accuracy, as a share of its steps"),
         "How long before test accuracy each measure has made half of its way, as a share of the steps until accuracy "
         "has; the mean and the range over the seeds that have learnt. Right of 0: before accuracy.",
         "For each design the lead of each measure over test accuracy.",

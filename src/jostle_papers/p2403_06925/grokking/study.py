@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from jostle import figures
 from jostle.base import checks
 from jostle.base.errors import UsageError
 from jostle.base.progress import part_of
-from jostle.figures import Series, curves, dots
+from jostle.figures import Series
 from jostle.studies.catalogue import register
 from jostle.studies.evidence import over_seeds, proportion, rank_correlation
 from jostle.studies.records import Records
@@ -253,7 +254,7 @@ def _draw(design: str, networks: Sequence[Trajectory], settings: GrokkingSetting
     drawn = [
         Drawing(
             f"sensitivity-{design}",
-            curves(single, x_label="epochs of training", y_label="joint sensitivity"),
+            figures.curves(single, x_label="epochs of training", y_label="joint sensitivity"),
             f"Sensitivity to noise of std {settings.std:g} in both numbers, on training pairs, of {len(networks)} "
             f"networks ({design}); {when}.",
             "Curves of sensitivity over epochs, one for each network.",
@@ -269,7 +270,7 @@ def _draw(design: str, networks: Sequence[Trajectory], settings: GrokkingSetting
         drawn.append(
             Drawing(
                 f"lead-times-{design}",
-                dots(rows, x_label="epochs before the onset"),
+                figures.dots(rows, x_label="epochs before the onset"),
                 "By how many epochs the one change of each measure between memorising and generalising comes before "
                 f"the onset ({design}); the mean and the range over {sum(map(bool, leads))} networks that generalise.",
                 "Lead time of each measure.",
@@ -291,7 +292,7 @@ def _draw_over_epochs(networks: Sequence[Trajectory], design: str, kind: str, na
     ]
     return Drawing(
         f"{kind}-{design}",
-        curves(series, x_label="epochs of training", y_label=kind, log_y=kind == "loss"),
+        figures.curves(series, x_label="epochs of training", y_label=kind, log_y=kind == "loss"),
         f"The mean and the range of each {kind} over {len(networks)} networks ({design}), not smoothed.",
         f"Curves of {kind} over epochs.",
     )

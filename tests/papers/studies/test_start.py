@@ -1,0 +1,34 @@
+"""What is imported to get at one study: its own module, no other study, and nothing that only drawing needs."""
+
+import json
+import subprocess
+import sys
+
+from jostle import studies
+
+# A fresh process imports the framework once and then becomes a child for each study.
+PROGRAM = """
+import json, os, sys
+from importlib.metadata import entry_points
+from jostle import studies
+modules = {point.module for point in entry_points(group="jostle.studies")}
+for name in studies.names():
+    reader, writer = os.pipe()
+    if os.fork() == 0:
+        studies.get(name)
+        heavy = {"matplotlib", "scipy.stats", "jinja2", "transformers"} & set(sys.modules)
+        found = {"studies": sorted(modules & set(sys.modules)), "heavy": sorted(heavy)}
+        os.write(writer, json.dumps(found).encode())
+        os._exit(0)
+    os.wait()
+    print(json.dumps([name, json.loads(os.read(reader, 10_000))]))
+"""
+
+
+def test_a_study_imports_its_own_module_and_nothing_that_only_drawing_needs():
+    found = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True).stdout
+    loaded = dict(json.loads(line) for line in found.splitlines())
+    assert sorted(loaded) == studies.names()
+    homes = {name: type(studies.get(name)).__module__ for name in loaded}
+    assert {name: one["studies"] for name, one in loaded.items()} == {name: [homes[name]] for name in loaded}
+    assert {name: one["heavy"] for name, one in loaded.items() if one["heavy"]} == {}
