@@ -47,7 +47,7 @@ def demo(
     try:
         store = Demo(out, settings, say=console.print).run()
     except KeyboardInterrupt:
-        console.print(f"interrupted; what is done is kept in {out}: start again to go on")
+        console.print(f"interrupted; finished steps are kept in {out}: start again to continue")
         raise
     report = out / "report.html"
     result = page(store)

@@ -135,13 +135,10 @@ PROGRAM = """
 import sys
 sys.path.insert(0, {root!r})
 from jostle import studies
-from jostle.cli.app import app, main
-from jostle.cli.run import run
+from jostle.cli import main
 from tests.studies.toys import Toy
 if __name__ == "__main__":
     studies.register(Toy)
-    if "run" not in app:
-        app.command(run, name="run")
     main(["run", "toy/noise", "--set", "delay=0.2", "--quiet", "--workers", "{workers}"])
 """
 

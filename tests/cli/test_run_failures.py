@@ -122,7 +122,7 @@ def test_ctrl_c_while_a_network_trains(commands, whole):
     command.signal(signal.SIGINT)
     code, printed, err = command.ended()
     assert (code, printed) == (130, "")
-    assert err == "finished cells are kept in stopped: start again to go on\njostle: interrupted\n"
+    assert err == "finished cells are kept in stopped: start again to continue\njostle: interrupted\n"
     assert not list(out.rglob("*.part"))
     assert not (out / "trained" / "second").exists()
     assert commands.run("run", First.name, "--quiet", "--out", out)[0] == 0

@@ -90,7 +90,7 @@ def run(
     data: str | Path | None = None,
     device: str = "cpu",
 ) -> Result:
-    """Run a study, or go on with one that was interrupted; what is recorded is not done again.
+    """Run a study, or continue one that was interrupted. Recorded cells are not done again.
 
     Arguments:
         name: of the study, e.g. ``2403.06925/figure-4``.

@@ -28,8 +28,8 @@ class Settings:
     of it.
 
     Arguments:
-        seeds: the number of seeds. More seeds add cells and change no other cell. So a run goes on with another number
-            of seeds, while all other settings must stay the same.
+        seeds: the number of seeds. More seeds add cells and change no other cell. So a run can be continued with
+            another number of seeds, while all other settings must stay the same.
     """
 
     seeds: int = 3

@@ -283,7 +283,7 @@ def _seldom(send: Callable[[State], None]) -> Callable[[State], None]:
 
 
 def _end_with_parent() -> None:
-    """End this process when its parent is gone, or it would go on writing checkpoints beside a resumed run."""
+    """End this process when its parent is gone, or it would still write checkpoints beside a resumed run."""
     parent = multiprocessing.parent_process()
     assert parent is not None
     sentinel = parent.sentinel
