@@ -6,7 +6,7 @@ import torch
 from PIL import Image
 
 from jostle.base.errors import UsageError
-from jostle.data.preprocessing import IMAGENET_MEAN, IMAGENET_STD, Preprocessing, read
+from jostle.data.preprocessing import IMAGENET_MEAN, IMAGENET_STD, Preprocessing, read_image
 
 PLAIN = Preprocessing(size=4, resize=4, mean=(0.0,) * 3, std=(1.0,) * 3)
 GREY = Preprocessing(size=4, resize=4, mean=(0.0,), std=(1.0,))
@@ -125,5 +125,5 @@ def test_a_broken_file_is_one_line_that_names_it(tmp_path, name):
     whole = (tmp_path / f"whole{path.suffix}").read_bytes()
     path.write_bytes({"cut": whole[: len(whole) // 2], "text": b"no image", "empty": b""}[path.stem])
     with pytest.raises(UsageError, match=f"image .*{name} cannot be read: ") as error:
-        read(path)
+        read_image(path)
     assert "\n" not in str(error.value)
