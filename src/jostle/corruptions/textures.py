@@ -35,9 +35,9 @@ def _diamond_square(noise: Floats, size: int, decay: float) -> Floats:
     grid = np.zeros((count, size, size))
     step, amplitude, used = size, 1.0, 0
     while step >= 2:
-        half, cells = step // 2, size // step
-        bumps = amplitude * noise[:, used : used + 3 * cells * cells].reshape(count, 3, cells, cells)
-        used += 3 * cells * cells
+        half, squares = step // 2, size // step
+        bumps = amplitude * noise[:, used : used + 3 * squares * squares].reshape(count, 3, squares, squares)
+        used += 3 * squares * squares
         corner = grid[:, ::step, ::step]
         below = np.roll(corner, -1, axis=1)
         centre = (corner + below + np.roll(corner + below, -1, axis=2)) / 4 + bumps[:, 0]

@@ -81,10 +81,8 @@ class Grid:
         else:
             row, tokens = np.nonzero(inputs.mask[chosen])
             owner = chosen[row]
-        cells = len(owner)
-        return Trials(
-            np.repeat(owner, self.draws), np.repeat(tokens, self.draws), np.tile(np.arange(self.draws), cells)
-        )
+        draws = np.tile(np.arange(self.draws), len(owner))
+        return Trials(np.repeat(owner, self.draws), np.repeat(tokens, self.draws), draws)
 
     def describe(self) -> str:
         """A spec that makes this plan again."""
