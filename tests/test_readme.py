@@ -72,3 +72,12 @@ def test_the_scoreboard_is_what_the_records_say():
     page = (ROOT / "docs" / "reproducing.md").read_text(encoding="utf-8")
     assert page == tools["HEAD"] + tools["table"](rows) + "\n" + "\n".join(tools["details"](row) for row in rows)
     assert {row.status for row in rows} <= {"AGREES", "DISAGREES", "UNDECIDED"}  # no run is unfinished or outdated
+
+
+@pytest.mark.parametrize("page", ["architecture.md", "add-your-own.md"])
+def test_files_that_a_page_names_exist(page):
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    named = re.findall(r"`((?:src/)?(?:jostle|jostle_papers|tests)/[\w/.]+)`", text)
+    assert named
+    missing = [name for name in named if not any((ROOT / place / name).exists() for place in ("", "src"))]
+    assert missing == []
