@@ -16,8 +16,14 @@ from jostle.studies.schema import Struct, from_plain, to_plain
 from jostle.studies.study import Context
 from jostle.training import Epoch, History, evaluate, fit
 from jostle_papers.trained.networks import hold_network, make_recipe, measurement_file
-from jostle_papers.trained.questions import Answer, NetworkQuestion, ask_corrupted_accuracy, ask_sensitivity
-from jostle_papers.trained.records import CorruptedAccuracy, EpochRecord, Sensitivity, TrainedRecord
+from jostle_papers.trained.questions import (
+    Answer,
+    NetworkQuestion,
+    ask_corrupted_accuracy,
+    ask_largest_share,
+    ask_sensitivity,
+)
+from jostle_papers.trained.records import CorruptedAccuracy, EpochRecord, PredictedShare, Sensitivity, TrainedRecord
 from jostle_papers.trained.settings import Network, Noise, TrainingSettings
 
 MEASURED_AFTER = frozenset(
@@ -87,6 +93,7 @@ class _Questions:
 
     sensitivity: NetworkQuestion[Sensitivity] | None = None
     corrupted: NetworkQuestion[CorruptedAccuracy] | None = None
+    largest_share: NetworkQuestion[PredictedShare] | None = None
 
 
 class _Course:
@@ -139,6 +146,7 @@ class _Course:
             self.seen,
             optimizer=network.optimizer,
             lr=network.lr,
+            weight_decay=network.weight_decay,
             schedule=network.schedule,
             penalty=_penalty(network, self.settings),
             augment=None if network.augment is None else NoiseAugmentation(std=network.augment.std),
@@ -161,6 +169,8 @@ class _Course:
             text += f"  sensitivity {self.answer(epoch.model, asked.sensitivity).value:.4f}"
         if asked.corrupted is not None:
             self.answer(epoch.model, asked.corrupted)
+        if asked.largest_share is not None:
+            self.answer(epoch.model, asked.largest_share)
         if _key(number) not in self.store:
             self.store.append(_key(number), to_plain(_EpochLine(accuracy)))
         elif (known := self._read(_EpochLine, _key(number)).accuracy) != accuracy:
@@ -177,7 +187,8 @@ class _Course:
         for position, number in enumerate(history.evaluated):
             loss, accuracy = history.losses[position], history.accuracies[position]
             asked = self._questions(number, accuracy, history.accuracies[:position])
-            if any(one is not None and one.key not in self.store for one in (asked.sensitivity, asked.corrupted)):
+            every = (asked.sensitivity, asked.corrupted, asked.largest_share)
+            if any(one is not None and one.key not in self.store for one in every):
                 return False
             found = EpochRecord(
                 epoch=number,
@@ -185,6 +196,7 @@ class _Course:
                 accuracy=accuracy,
                 sensitivity=self._known_answer(asked.sensitivity),
                 corrupted=self._known_answer(asked.corrupted),
+                largest_share=self._known_answer(asked.largest_share),
             )
             self.epochs.append(found)
         return True
@@ -201,11 +213,12 @@ class _Course:
         else:
             return _Questions()
         sensitivity = self._sensitivity(when, Noise(settings.std), times * settings.passes)
+        share = ask_largest_share(when, self.seen) if settings.predictions else None
         if settings.corrupted is None:
-            return _Questions(sensitivity)
+            return _Questions(sensitivity, largest_share=share)
         count = times * settings.corrupted.images
         corrupted = ask_corrupted_accuracy(when, settings.corrupted, count, self.unseen, self.seed, self.context)
-        return _Questions(sensitivity, corrupted)
+        return _Questions(sensitivity, corrupted, share)
 
     def _sensitivity(self, when: str, noise: Noise, passes: int) -> NetworkQuestion[Sensitivity]:
         return ask_sensitivity(when, noise, passes, self.settings, self.seen, self.seed)

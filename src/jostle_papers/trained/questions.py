@@ -4,8 +4,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+import torch
 from torch import nn
 
+from jostle.base.model import device_of, eval_mode, logits_of
 from jostle.corruptions import accuracy_under
 from jostle.data import Dataset
 from jostle.data.cifar_10_c import load_corrupted
@@ -15,10 +17,13 @@ from jostle.sampling import Until
 from jostle.studies.schema import Struct
 from jostle.studies.study import Context
 from jostle.training import evaluate
-from jostle_papers.trained.records import CorruptedAccuracy, Sensitivity
+from jostle.training.evaluation import predictions
+from jostle_papers.trained.records import CorruptedAccuracy, PredictedShare, Sensitivity
 from jostle_papers.trained.settings import OFFICIAL, CorruptedImages, Noise, TrainingSettings
 
 Answer = TypeVar("Answer", bound=Struct)
+
+_AT_ONCE = 256  # inputs that a network is asked about
 
 
 @dataclass(frozen=True)
@@ -77,6 +82,21 @@ def ask_corrupted_accuracy(
 
     listed = f"{asked.source} {', '.join(asked.names)}; severities {', '.join(map(str, asked.severities))}"
     return NetworkQuestion(f"{when}, accuracy on {len(few)} corrupted images, {listed}", CorruptedAccuracy, ask)
+
+
+def ask_largest_share(when: str, seen: Dataset) -> NetworkQuestion[PredictedShare]:
+    """The share of the training inputs that get the class which is predicted most."""
+
+    def ask(model: nn.Module) -> PredictedShare:
+        device = device_of(model)
+        with eval_mode(model), torch.no_grad():
+            answers = [
+                predictions(logits_of(model(inputs.to(device)))) for inputs in torch.split(seen.inputs, _AT_ONCE)
+            ]
+        counts = torch.bincount(torch.cat(answers).cpu(), minlength=seen.classes)
+        return PredictedShare(value=float(counts.max() / counts.sum()))
+
+    return NetworkQuestion(f"{when}, share of the class predicted most of {len(seen)}", PredictedShare, ask)
 
 
 def _official(model: nn.Module, asked: CorruptedImages, count: int, context: Context) -> dict[int, dict[str, float]]:

@@ -61,13 +61,20 @@ class CorruptedAccuracy(Struct):
 
 
 @dataclass(frozen=True, kw_only=True)
+class PredictedShare(Struct):
+    """The share of the training inputs that get the class which is predicted most."""
+
+    value: float
+
+
+@dataclass(frozen=True, kw_only=True)
 class EpochRecord(Struct):
     """A network after some epochs of training.
 
     Arguments:
         epoch: their number; 0 is before training.
         loss, accuracy: on the training inputs.
-        sensitivity, corrupted: None where they were not measured.
+        sensitivity, corrupted, largest_share: None where they were not measured.
     """
 
     epoch: int
@@ -75,6 +82,7 @@ class EpochRecord(Struct):
     accuracy: float
     sensitivity: IfGiven[Sensitivity | None] = None
     corrupted: IfGiven[CorruptedAccuracy | None] = None
+    largest_share: IfGiven[PredictedShare | None] = None
 
     @property
     def measured(self) -> Sensitivity:

@@ -50,6 +50,7 @@ class Network(Struct):
         penalty: a term of the loss that lowers sensitivity.
         augment: noise on the training images.
         frozen: names of modules that keep the weights they were drawn with.
+        weight_decay: as in ``jostle.training.fit``.
     """
 
     model: str
@@ -61,6 +62,7 @@ class Network(Struct):
     penalty: IfGiven[PenaltyTerm | None] = None
     augment: IfGiven[NoisyImages | None] = None
     frozen: IfGiven[tuple[str, ...]] = ()
+    weight_decay: IfGiven[float] = 0.0
 
     @classmethod
     def of(cls, model: str, lr: float, /, **sizes: Size) -> "Network":
@@ -143,6 +145,8 @@ class TrainingSettings(Settings):
         milestones: training accuracies; where one is first reached, there is a number too.
         final: further measurements of the trained network, by name.
         corrupted: accuracy on corrupted images on the way and at the end; None for no such images.
+        predictions: whether the share of the class that is predicted most is recorded on the way and at the end: a
+            network that answers almost always the same is insensitive for a dull reason.
     """
 
     networks: Networks = field(default_factory=dict)
@@ -160,6 +164,7 @@ class TrainingSettings(Settings):
     milestones: tuple[float, ...] = (0.9, 0.95, 0.97, 0.99)
     final: dict[str, Noise] = field(default_factory=dict)
     corrupted: OrEmpty[CorruptedImages] = None
+    predictions: IfGiven[bool] = False
 
     def load(self, split: str, folder: Path | None) -> Dataset:
         """The training inputs, which are jostled too, or the unseen inputs."""
