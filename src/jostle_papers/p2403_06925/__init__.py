@@ -7,7 +7,8 @@ Section, figure or table of the paper, and where it is:
 * Section 5, images: Figures 4 and 16: ``figure_4.py``. Figure 13: ``figure_13.py``. Figure 14: ``figure_14.py``. Figure
   17: ``figure_17.py``. Figure 18: ``figure_18.py``. Figure 19: ``figure_19.py``. Depth and heads: ``depth_heads.py``.
   ImageNet: ``imagenet_pretrained.py``. ``cifar.py`` and ``fashion.py`` have the networks and settings that they share.
-* Section 6, texts: ``language_sensitivity.py`` (QQP and MRPC), ``language_positions.py``, ``language_variance.py``,
+* Section 6, texts: ``language_sensitivity.py`` (QQP and MRPC), ``mrpc.py`` (MRPC at the paper's own size),
+  ``language_positions.py``, ``language_variance.py``,
   ``language_validation.py``, ``language_gpt2.py``, ``language_init.py``, ``language_choices.py`` (choices of the
   released code). Figure 23: ``figure_23.py``. ``text.py`` has the networks and settings that they share.
 * Section 7, robustness and flat minima: Figures 9, 20 and 21: ``figure_9.py``. Table 2: ``table_2.py``.
