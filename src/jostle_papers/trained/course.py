@@ -146,7 +146,7 @@ class _Course:
             self.seen,
             optimizer=network.optimizer,
             lr=network.lr,
-            weight_decay=network.weight_decay,
+            weight_decay=network.weight_decay or 0.0,
             schedule=network.schedule,
             penalty=_penalty(network, self.settings),
             augment=None if network.augment is None else NoiseAugmentation(std=network.augment.std),

@@ -50,7 +50,7 @@ class Network(Struct):
         penalty: a term of the loss that lowers sensitivity.
         augment: noise on the training images.
         frozen: names of modules that keep the weights they were drawn with.
-        weight_decay: as in ``jostle.training.fit``.
+        weight_decay: as in ``jostle.training.fit``; None for none.
     """
 
     model: str
@@ -62,7 +62,7 @@ class Network(Struct):
     penalty: IfGiven[PenaltyTerm | None] = None
     augment: IfGiven[NoisyImages | None] = None
     frozen: IfGiven[tuple[str, ...]] = ()
-    weight_decay: IfGiven[float] = 0.0
+    weight_decay: IfGiven[float | None] = None
 
     @classmethod
     def of(cls, model: str, lr: float, /, **sizes: Size) -> "Network":
@@ -164,7 +164,7 @@ class TrainingSettings(Settings):
     milestones: tuple[float, ...] = (0.9, 0.95, 0.97, 0.99)
     final: dict[str, Noise] = field(default_factory=dict)
     corrupted: OrEmpty[CorruptedImages] = None
-    predictions: IfGiven[bool] = False
+    predictions: IfGiven[bool | None] = None
 
     def load(self, split: str, folder: Path | None) -> Dataset:
         """The training inputs, which are jostled too, or the unseen inputs."""
