@@ -1,7 +1,13 @@
-"""The networks of studies of text: paper 1's three, and five more beyond them, all with the same number of layers."""
+"""The networks of studies of text: paper 1's three, and five more beyond them, all with the same number of layers.
+
+``EmbeddedTwice`` makes of an encoder what paper 1's released code measures.
+"""
 
 from dataclasses import dataclass
 
+from torch import Tensor, nn
+
+from jostle.models.text_model import TokenEmbedding, real_tokens
 from jostle_papers.trained.settings import Network, Networks, Sizes
 
 ENCODERS = ("encoder", "encoder-relu", "encoder-linear")
@@ -60,3 +66,25 @@ def text_networks(*names: str, lr: float, vocabulary: int, max_length: int, size
         further = transformer if model in ("text-encoder", "text-decoder") else {}
         made[name] = Network(model=model, sizes={**common, **own, **further}, lr=lr, optimizer="adamw")
     return made
+
+
+class EmbeddedTwice(nn.Module):
+    """An embedding block whose output goes through it once more: positions are added and LayerNorm applied again.
+
+    A model of the library transformers does this if it is given the output of its own embedding block as
+    ``inputs_embeds``, as in paper 1's released code. The second LayerNorm removes the size of noise in the output of
+    ``first``.
+    """
+
+    def __init__(self, first: TokenEmbedding) -> None:
+        super().__init__()
+        self.first = first
+
+    def forward(self, input_ids: Tensor, attention_mask: Tensor | None = None) -> Tensor:
+        """(batch, length) -> (batch, length, dim)."""
+        vectors: Tensor = self.first(input_ids, attention_mask)
+        if self.first.positions is not None:
+            places = real_tokens(input_ids, attention_mask).cumsum(dim=1) - 1
+            vectors = vectors + self.first.positions(places.clamp(min=0))
+        again: Tensor = self.first.norm(vectors)
+        return again

@@ -4,12 +4,11 @@ import copy
 from dataclasses import dataclass, replace
 from typing import Any
 
-from torch import Tensor, nn
+from torch import nn
 
 from jostle import figures
 from jostle.estimates import measure
 from jostle.models.text_encoder import TextEncoder
-from jostle.models.text_model import TokenEmbedding, real_tokens
 from jostle.perturbations import GaussianNoise
 from jostle.sampling import Until
 from jostle.studies.catalogue import register
@@ -19,6 +18,7 @@ from jostle.studies.study import Context, Drawing
 from jostle.studies.verdict import Expectation, beyond, is_less
 from jostle.tokens import Embeddings
 from jostle_papers.language import TextTrainingSettings
+from jostle_papers.language.networks import EmbeddedTwice
 from jostle_papers.p2403_06925 import text
 from jostle_papers.trained import (
     BySeed,
@@ -56,28 +56,6 @@ class ChoicesRecord(TrainedRecord):
 
 
 ChoicesRecords = Records[TrainingSettings, NetworkCell, ChoicesRecord]
-
-
-class EmbeddedTwice(nn.Module):
-    """An embedding block whose output goes through it once more: positions are added and LayerNorm applied again.
-
-    A model of the library transformers does this if it is given the output of its own embedding block as
-    ``inputs_embeds``, as in paper 1's released code. The second LayerNorm removes the size of noise in the output of
-    ``first``.
-    """
-
-    def __init__(self, first: TokenEmbedding) -> None:
-        super().__init__()
-        self.first = first
-
-    def forward(self, input_ids: Tensor, attention_mask: Tensor | None = None) -> Tensor:
-        """(batch, length) -> (batch, length, dim)."""
-        vectors: Tensor = self.first(input_ids, attention_mask)
-        if self.first.positions is not None:
-            places = real_tokens(input_ids, attention_mask).cumsum(dim=1) - 1
-            vectors = vectors + self.first.positions(places.clamp(min=0))
-        again: Tensor = self.first.norm(vectors)
-        return again
 
 
 def with_partly_trained(settings: TextTrainingSettings) -> TextTrainingSettings:

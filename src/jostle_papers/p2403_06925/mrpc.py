@@ -19,8 +19,8 @@ from jostle.studies.study import Context, Drawing
 from jostle.studies.verdict import Expectation, beyond, is_less
 from jostle.tokens import Embeddings
 from jostle_papers.language import TextSizes, TextTrainingSettings, text_networks
+from jostle_papers.language.networks import EmbeddedTwice
 from jostle_papers.p2403_06925 import text
-from jostle_papers.p2403_06925.language_choices import EmbeddedTwice
 from jostle_papers.trained import NetworkCell, NetworkStudy, TrainedRecord, TrainingCell, TrainingSettings
 from jostle_papers.trained.course import AT_END
 from jostle_papers.trained.figures import mean_and_range

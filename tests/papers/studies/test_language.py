@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from jostle import models, studies
+from jostle_papers.language.networks import EmbeddedTwice
 from jostle_papers.p2403_06925 import language_choices, language_positions, text
 
 
@@ -15,7 +16,7 @@ def encoder():
 
 def test_embedding_twice_adds_positions_and_normalises_again():
     model, ids = encoder(), torch.tensor([[5, 6, 7, 0], [0, 8, 9, 4]])
-    again = language_choices.EmbeddedTwice(model.embeddings)(ids)
+    again = EmbeddedTwice(model.embeddings)(ids)
     once, positions = model.embeddings(ids), model.embeddings.positions.weight
     expected = model.embeddings.norm(once[0, 2] + positions[2])
     assert torch.allclose(again[0, 2], expected)
@@ -24,7 +25,7 @@ def test_embedding_twice_adds_positions_and_normalises_again():
 
 def test_the_second_norm_takes_the_size_out_of_the_noise():
     model, ids = encoder(), torch.tensor([[5, 6, 7, 3]])
-    block = language_choices.EmbeddedTwice(model.embeddings)
+    block = EmbeddedTwice(model.embeddings)
     handle = block.first.register_forward_hook(lambda *_: 1_000 * torch.randn(1, 4, 8))
     sizes = block(ids).detach().std(dim=2, correction=0)
     handle.remove()
