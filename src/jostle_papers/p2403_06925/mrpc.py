@@ -28,7 +28,6 @@ from jostle_papers.trained.records import BySeed, Sensitivity
 
 NAMES = ("encoder", "encoder-relu", "lstm")
 TWICE, BEFORE = "embedded again after the noise", "noise before LayerNorm"
-SAMPLES = 25  # epochs after which the paper's plot ends: 100,000 samples
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,7 +143,11 @@ class Mrpc(NetworkStudy[MrpcRecord]):
 
 
 def log_sensitivity(found: Sensitivity) -> float:
-    """log((flips + 1/2) / (trials + 1)), finite also where nothing flipped."""
+    """log((flips + 1/2) / (n + 1)), finite also where nothing flipped.
+
+    n is the number of forward passes of the record, clean ones included. It stands for the number of trials, which
+    the record does not hold; the difference matters only where hardly anything flipped.
+    """
     return math.log((found.value * found.passes + 0.5) / (found.passes + 1))
 
 
