@@ -1,7 +1,6 @@
 """Section 6 on MRPC at the paper's own size: one learning rate, natural share of the classes, noise in three places."""
 
 import copy
-import math
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -24,7 +23,7 @@ from jostle_papers.p2403_06925 import text
 from jostle_papers.trained import NetworkCell, NetworkStudy, TrainedRecord, TrainingCell, TrainingSettings
 from jostle_papers.trained.course import AT_END
 from jostle_papers.trained.figures import mean_and_range
-from jostle_papers.trained.records import BySeed, Sensitivity
+from jostle_papers.trained.records import BySeed, Sensitivity, log_sensitivity
 
 NAMES = ("encoder", "encoder-relu", "lstm")
 TWICE, BEFORE = "embedded again after the noise", "noise before LayerNorm"
@@ -140,15 +139,6 @@ class Mrpc(NetworkStudy[MrpcRecord]):
             for name in ("encoder", "encoder-relu")
         ]
         return [*claimed, *map(beyond, further)]
-
-
-def log_sensitivity(found: Sensitivity) -> float:
-    """log((flips + 1/2) / (n + 1)), finite also where nothing flipped.
-
-    n is the number of forward passes of the record, clean ones included. It stands for the number of trials, which
-    the record does not hold; the difference matters only where hardly anything flipped.
-    """
-    return math.log((found.value * found.passes + 0.5) / (found.passes + 1))
 
 
 def _logs(records: MrpcRecords, name: str, place: str = "") -> BySeed:

@@ -156,6 +156,15 @@ def unseen_accuracy(records: TrainedRecords, name: str) -> BySeed:
     return records.where(network=name).by("seed", lambda record: record.test_accuracy)
 
 
+def log_sensitivity(found: Sensitivity) -> float:
+    """log((flips + 1/2) / (n + 1)), finite also where nothing flipped.
+
+    n is the number of forward passes of the record, clean ones included. It stands for the number of trials, which
+    the record does not hold; the difference matters only where hardly anything flipped.
+    """
+    return math.log((found.value * found.passes + 0.5) / (found.passes + 1))
+
+
 def halvings(records: TrainedRecords, before: str, after: str) -> Measured:
     """log2 of the ratio of two networks' sensitivities, over seeds: how often the first is halved to get the second."""
     return paired(*(_logs(at_end(records, name)) for name in (before, after)))

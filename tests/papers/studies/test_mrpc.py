@@ -8,9 +8,9 @@ from torch import nn
 
 import jostle
 from jostle.data import Dataset
-from jostle_papers.p2403_06925.mrpc import BEFORE, NAMES, TWICE, Mrpc, log_sensitivity
+from jostle_papers.p2403_06925.mrpc import BEFORE, NAMES, TWICE, Mrpc
 from jostle_papers.trained.questions import ask_largest_share
-from jostle_papers.trained.records import Sensitivity
+from jostle_papers.trained.records import Sensitivity, log_sensitivity
 
 
 class Threshold(nn.Module):
