@@ -12,11 +12,13 @@ from scipy import special
 from jostle.base.errors import UsageError
 from jostle.base.estimate import Estimate
 from jostle.intervals.fixed import Ends, clopper_pearson, student
+from jostle.intervals.seeds import difference_of_means
 
 LEAST_SEEDS, LEAST_CORRELATED = 3, 5
 _ROUNDING = 1e-12  # a spread up to this share of the numbers is rounding
 
 Values = Mapping[Any, float] | Sequence[float]
+BySeed = Mapping[int, float]
 
 
 @dataclass(frozen=True)
@@ -136,6 +138,58 @@ def unpaired(first: Values, second: Values) -> Measured:
 
     sizes = " and ".join(f"{len(sample):,}" for sample in samples)
     return Measured(value, ends, doubt, method=f"Welch's t, samples of {sizes}")
+
+
+def log_ratio(first: BySeed, second: BySeed) -> Measured:
+    """Mean log of the first minus mean log of the second, over training seeds; see ``intervals.seeds``.
+
+    The two sides are taken for independent. They need not have the same seeds: a network that did not learn from one
+    seed is left out of its side alone.
+
+    >>> found = log_ratio({0: 0.01, 1: 0.012, 2: 0.011}, {0: 0.05, 1: 0.06, 2: 0.04})
+    >>> round(found.value, 3), [round(end, 3) for end in found.ends(0.95)]
+    (-1.503, [-1.979, -1.028])
+
+    Arguments:
+        first, second: a number above 0 for each seed. A sensitivity of 0 is given as (flips + 1/2) / (trials + 1).
+    """
+    for side in (first, second):
+        if not isinstance(side, Mapping):
+            raise UsageError("the values of a ratio must be given by seed, as a mapping of seed to number")
+    if min(len(first), len(second)) < LEAST_SEEDS:
+        return _nothing(f"{len(first)} and {len(second)} seeds; at least {LEAST_SEEDS} are needed on each side")
+    numbers = [*first.values(), *second.values()]
+    if not all(math.isfinite(number) and number > 0 for number in numbers):
+        return _nothing(f"{sum(not number > 0 for number in numbers)} values are not above 0 and have no logarithm")
+    logs = [[math.log(number) for number in side.values()] for side in (first, second)]
+    doubt = ""
+    if all(np.ptp(side) <= _ROUNDING for side in logs):
+        doubt = "all seeds of both sides give the same number, so how much seeds differ is not known"
+    seeds = f"{len(first)} seeds" if len(first) == len(second) else f"{len(first)} and {len(second)} seeds"
+    return Measured(
+        float(np.mean(logs[0]) - np.mean(logs[1])),
+        lambda level: difference_of_means(logs[0], logs[1], level),
+        doubt,
+        method=f"moderated Welch over {seeds}",
+    )
+
+
+def exponential(measured: Measured, base: float = math.e) -> Measured:
+    """``base`` to the power of a measured number: a ratio from its logarithm.
+
+    >>> low, high = exponential(over_seeds([0.9, 1.0, 1.1]), base=10).ends(0.95)
+    >>> round(low, 2), round(high, 2)
+    (5.64, 17.72)
+    """
+
+    def power(exponent: float) -> float:
+        return math.inf if exponent * math.log(base) > 690 else float(base**exponent)
+
+    def ends(level: float) -> Ends:
+        low, high = measured.ends(level)
+        return power(low), power(high)
+
+    return replace(measured, value=power(measured.value), ends=ends, method=f"{measured.method}, of the logarithm")
 
 
 def rank_correlation(first: Values, second: Values) -> Measured:

@@ -11,8 +11,9 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from jostle.base import checks
 from jostle.base.errors import UsageError
-from jostle.studies.evidence import Measured, Values, paired, proportion
+from jostle.studies.evidence import BySeed, Measured, Values, exponential, log_ratio, paired, proportion
 from jostle.studies.schema import Struct
 
 
@@ -107,6 +108,33 @@ def is_less(statement: str, first: Values, second: Values) -> Expectation:
     Where each side has an interval of its own instead of seeds: ``is_below(statement, difference(a, b), 0)``.
     """
     return is_below(statement, paired(first, second), 0.0)
+
+
+def is_smaller(statement: str, first: BySeed, second: BySeed, factor: float = 1.0) -> Expectation:
+    """Expect first / second < factor over training seeds, by ``log_ratio``; the finding shows the ratio.
+
+    Arguments:
+        statement: what is compared, e.g. ``sensitivity of vit-small / of resnet-18``.
+        first, second: a number above 0 for each seed.
+        factor: the ratio must lie below it; it belongs to the claim, not to the data.
+    """
+    return is_below(statement, exponential(log_ratio(first, second)), checks.number("factor", factor, above=0))
+
+
+def is_within_factor(statement: str, first: BySeed, second: BySeed, factor: float = 1.5) -> Expectation:
+    """Expect 1 / factor <= first / second <= factor over training seeds: the two are alike.
+
+    Agrees if the whole interval of the ratio lies there, disagrees if none of it does. Two one-sided tests, each with
+    the error of one side: an intersection, so nothing is divided between them.
+    """
+    if not (factor > 1 and math.isfinite(factor)):
+        raise UsageError(f"factor={factor} of {statement!r} must be finite and above 1")
+    return _expect(
+        statement,
+        f"between 1/{factor:g} and {factor:g}",
+        exponential(log_ratio(first, second)),
+        lambda low, high: _sides(1 / factor <= low and high <= factor, high < 1 / factor or low > factor),
+    )
 
 
 def within(statement: str, measured: Measured, target: float, margin: float) -> Expectation:

@@ -156,13 +156,33 @@ def unseen_accuracy(records: TrainedRecords, name: str) -> BySeed:
     return records.where(network=name).by("seed", lambda record: record.test_accuracy)
 
 
-def log_sensitivity(found: Sensitivity) -> float:
-    """log((flips + 1/2) / (n + 1)), finite also where nothing flipped.
+def smoothed(found: Sensitivity) -> float:
+    """(flips + 1/2) / (n + 1), above 0 also where nothing flipped: what ``is_smaller`` takes.
 
     n is the number of forward passes of the record, clean ones included. It stands for the number of trials, which
     the record does not hold; the difference matters only where hardly anything flipped.
     """
-    return math.log((found.value * found.passes + 0.5) / (found.passes + 1))
+    return (found.value * found.passes + 0.5) / (found.passes + 1)
+
+
+def log_sensitivity(found: Sensitivity) -> float:
+    """log((flips + 1/2) / (n + 1)), finite also where nothing flipped; see ``smoothed``."""
+    return math.log(smoothed(found))
+
+
+def smoothed_at_end(records: TrainedRecords, name: str, accuracy: float = 0.0) -> BySeed:
+    """Sensitivity of the trained network by seed, above 0, of the seeds from which it reached this training accuracy.
+
+    A network that did not learn from a seed is left out of its own side of a comparison.
+    """
+    part = records.where(network=name).keep(lambda _, record: record.train_accuracy >= accuracy)
+    return part.by("seed", lambda record: smoothed(record.measured_epochs[-1].measured))
+
+
+def smoothed_final(records: TrainedRecords, name: str, final: str, accuracy: float = 0.0) -> BySeed:
+    """The same for one of the further measurements."""
+    part = records.where(network=name).keep(lambda _, record: record.train_accuracy >= accuracy)
+    return part.by("seed", lambda record: smoothed(record.final[final]))
 
 
 def halvings(records: TrainedRecords, before: str, after: str) -> Measured:
