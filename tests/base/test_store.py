@@ -50,3 +50,35 @@ def test_what_cannot_be_written_is_one_clear_line(tmp_path):
     store.path = tmp_path / "file" / "records.jsonl"
     with pytest.raises(FailureError, match="could not write"):
         store.append("a", {})
+
+
+def test_any_flipped_bit_is_noticed(tmp_path):
+    store = Store(tmp_path / "records.jsonl")
+    store.append("a", {"value": 0.125, "name": "x", "deep": [1, {"y": None}]})
+    whole = store.path.read_bytes()
+    for bit in range(8 * (len(whole) - 1)):  # without the newline: a last line without it is torn
+        damaged = bytearray(whole)
+        damaged[bit // 8] ^= 1 << bit % 8
+        store.path.write_bytes(damaged)
+        try:
+            again = Store(store.path)
+        except UsageError as error:
+            assert "line 1 is" in str(error)  # noqa: PT017 - an opening that finds nothing is right too
+        else:
+            assert list(again) == []  # a flip to a newline leaves torn parts
+
+
+def test_lines_without_a_checksum_are_read(tmp_path):
+    (tmp_path / "records.jsonl").write_text('{"key": "a", "record": {"value": 1}}\n')
+    store = Store(tmp_path / "records.jsonl")
+    store.append("b", {"value": 2})
+    assert [record["value"] for record in map(Store(store.path).__getitem__, store)] == [1, 2]
+
+
+@pytest.mark.parametrize(
+    "line", ["[" * 100_000, '{"key": 1, "record": {}}', '{"key": "a", "record": 3}', "null", '"a"']
+)
+def test_lines_of_another_shape_are_refused(tmp_path, line):
+    (tmp_path / "records.jsonl").write_text(line + "\n")
+    with pytest.raises(UsageError, match="line 1 is not a record"):
+        Store(tmp_path / "records.jsonl")

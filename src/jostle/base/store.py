@@ -2,6 +2,7 @@
 
 import json
 import os
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,8 @@ from jostle.base.errors import FailureError, UsageError
 
 Record = dict[str, Any]
 
+_CHECKSUM = b', "crc32": "%08x"}'
+
 
 class Store:
     """An append-only file of records, one JSON line each, found again by key.
@@ -17,6 +20,9 @@ class Store:
     A line is written and flushed to disk before ``append`` returns. A kill in the middle of a line leaves a torn last
     line, which the next opening drops; everything before it is whole. A key is written once: appending it again
     raises, so a resumed run cannot count anything twice.
+
+    A line ends with a checksum, the CRC-32 of what stands before it, so that a changed bit or an edited number is an
+    error and not another result. Lines of jostle 0.1.0 have none and are taken as they are.
 
     Arguments:
         path: the file; made, with its folder, when the first record is appended.
@@ -48,7 +54,7 @@ class Store:
         """Write one record to disk."""
         if key in self._records:
             raise UsageError(f"the record {key!r} is already in {self.path}")
-        line = json.dumps({"key": key, "record": record}).encode() + b"\n"
+        line = _with_checksum(json.dumps({"key": key, "record": record}).encode()) + b"\n"
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             with self.path.open("ab") as file:
@@ -76,9 +82,35 @@ class Store:
         for number, line in enumerate(lines[:-1], start=1):  # what follows the last newline is torn or empty
             end += len(line) + 1
             try:
-                entry = json.loads(line)
-                yield entry["key"], entry["record"], end
-            except (ValueError, KeyError, TypeError):
+                key, record = _read_line(line)
+            except (ValueError, RecursionError) as error:
+                said = f"is damaged ({error})" if isinstance(error, _DamageError) else "is not a record"
                 raise UsageError(
-                    f"records {self.path}: line {number} is not a record; move the file away to start anew"
+                    f"records {self.path}: line {number} {said}; take the line out, or move the file away to start anew"
                 ) from None
+            yield key, record, end
+
+
+class _DamageError(ValueError):
+    """A line is not what was written."""
+
+
+def _with_checksum(line: bytes) -> bytes:
+    """A JSON object with the CRC-32 of its bytes as one more entry, its last."""
+    return line[:-1] + _CHECKSUM % zlib.crc32(line)
+
+
+def _read_line(line: bytes) -> tuple[str, Record]:
+    """Key and record of a line."""
+    entry = json.loads(line)
+    if (
+        not isinstance(entry, dict)
+        or not isinstance(entry.get("key"), str)
+        or not isinstance(entry.get("record"), dict)
+    ):
+        raise ValueError
+    if entry.keys() - {"key", "record"}:
+        length = len(_CHECKSUM % 0)
+        if line != _with_checksum(line[:-length] + b"}"):
+            raise _DamageError("its checksum does not fit")
+    return entry["key"], entry["record"]
