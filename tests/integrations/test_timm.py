@@ -92,18 +92,21 @@ class Touch:
 def test_code_in_a_checkpoint_is_not_run(made, tmp_path):
     path, trace = tmp_path / "evil.pth", tmp_path / "trace"
     torch.save({"state_dict": Touch(str(trace))}, path)
-    assert "cannot be read as weights without running code in it" in refused(f"timm:tiny:checkpoint={path}")
+    assert "cannot be read without running code in it" in refused(f"timm:tiny:checkpoint={path}")
     (tmp_path / "old.pth").write_bytes(pickle.dumps(Touch(str(trace))))
-    assert "without running code in it" in refused(f"timm:tiny:checkpoint={tmp_path / 'old.pth'}")
+    assert "cannot be read as a file of torch.save" in refused(f"timm:tiny:checkpoint={tmp_path / 'old.pth'}")
     assert not trace.exists()
 
 
 @pytest.mark.parametrize(
     ("contents", "message"),
     [
-        ({"1.weight": torch.zeros(4, 192)}, "the checkpoint lacks 1.bias"),
+        ({"1.weight": torch.zeros(4, 192)}, "lacks 1.bias"),
         ({"1.weight": torch.zeros(4, 192), "1.bias": torch.zeros(4), "2.x": torch.zeros(1)}, "has unexpected 2.x"),
-        ({"1.weight": torch.zeros(9, 192), "1.bias": torch.zeros(9)}, r"has 1.weight of shape (9, 192), not (4, 192)"),
+        (
+            {"1.weight": torch.zeros(9, 192), "1.bias": torch.zeros(9)},
+            "has 1.weight of shape (9, 192) where",
+        ),
         ({"epoch": 3}, "holds no dictionary of tensors"),
         (torch.zeros(3), "holds no dictionary of tensors"),
     ],
@@ -116,7 +119,7 @@ def test_weights_that_do_not_fit_are_one_line(made, tmp_path, contents, message)
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
-        ("timm:tiny:checkpoint=nowhere.pth", "checkpoint nowhere.pth does not exist"),
+        ("timm:tiny:checkpoint=nowhere.pth", "nowhere.pth does not exist"),
         ("timm:tinny", "cannot be made by timm: Unknown model (tinny)"),
         ("timm:tiny:depth=3", "unexpected keyword argument"),
         ("timm:tiny:3", "must read timm:NAME or timm:NAME:checkpoint=FILE,key=value"),

