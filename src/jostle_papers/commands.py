@@ -13,6 +13,7 @@ from cyclopts import Parameter
 from rich.console import Console
 
 from jostle.cli.options import whole
+from jostle.cli.output import say
 
 
 def demo(
@@ -54,7 +55,6 @@ def demo(
     write(result, report)
     found = [result.lead, *result.sections[1].text]
     if as_json:
-        print(json.dumps({"report": str(report), "findings": found}, indent=1))  # noqa: T201
+        say(json.dumps({"report": str(report), "findings": found}, indent=1))
         return
-    console.print("", *found, sep="\n")
-    console.print(f"\nreport: {report.resolve()}   ({time.monotonic() - started:.0f} s)")
+    say("\n".join([*found, "", f"report: {report.resolve()}   ({time.monotonic() - started:.0f} s)"]))

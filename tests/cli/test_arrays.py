@@ -41,10 +41,10 @@ def test_labels_beside_the_inputs_are_for_the_accuracy(capsys, folder, name):
     code, out, err = run(capsys, "measure", *basic(data="both.npz"), "--draws", 1, "--report", "r.html")
     assert (code, err) == (0, "")
     assert f"flip {plain['value']:.4g} " in out
-    assert "py:my_model.py:make is right on 78 % of the first 50 inputs" in out
-    assert "is right on 78 % of the first 50 inputs" in (folder / "r.html").read_text(encoding="utf-8")
+    assert "py:my_model.py:make: 78 % accuracy on all 50 inputs" in out
+    assert "78 % accuracy on all 50 inputs" in (folder / "r.html").read_text(encoding="utf-8")
     code, out, _ = run(capsys, "measure", *basic(data="both.npz"), "--draws", 1, "--limit", 20, "--batch-size", 7)
-    assert "is right on 45 % of the first 20 inputs" in out
+    assert "45 % accuracy on all 20 inputs" in out
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,6 @@ def test_labels_beside_the_inputs_are_for_the_accuracy(capsys, folder, name):
     [
         np.zeros(49, dtype=int),
         np.zeros((50, 2), dtype=int),
-        np.zeros(50),
         np.full(50, 3),
         np.full(50, -1),
         np.array(["a"] * 50),
@@ -62,7 +61,7 @@ def test_labels_that_are_no_classes_are_left_alone(capsys, folder, labels):
     np.savez("both.npz", x=np.load("inputs.npy"), labels=labels)
     code, out, err = run(capsys, "measure", *basic(data="both.npz"), "--draws", 1)
     assert (code, err) == (0, "")
-    assert "is right on" not in out
+    assert "accuracy on" not in out
 
 
 def test_a_file_of_labels_alone_has_no_inputs(capsys, folder):

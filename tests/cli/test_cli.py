@@ -215,7 +215,7 @@ def test_list_names_everything(capsys):
         (("measure", *basic(), "--limit", "0"), "--limit 0"),
         (("measure", *basic(), "--respnse", "flip"), "--respnse"),
         (("measure", "--data", "inputs.npy", "--tokens", "rows"), "--model"),
-        (("compare", "--model", "zoo:mlp", "--data", "inputs.npy", "--tokens", "rows"), "must read NAME=..."),
+        (("compare", "--model", "zoo:mlp", "--model", "zoo:mlp", "--data", "x", "--tokens", "rows"), "twice"),
         (("compare", "--model", "a=zoo:mlp", "--model", "a=zoo:mlp", "--data", "x", "--tokens", "rows"), "twice"),
         (
             ("compare", "--model", "a=zoo:mlp", "--weights", "b=w", "--data", "x", "--tokens", "rows"),

@@ -5,6 +5,7 @@ Nothing here imports torch before a command needs it, so that ``jostle --help`` 
 
 import contextlib
 import ctypes
+import io
 import os
 import signal
 import sys
@@ -28,6 +29,7 @@ def main(arguments: list[str] | None = None) -> None:
     """
     words = sys.argv[1:] if arguments is None else arguments
     debug = "--debug" in words
+    _open_streams()
     try:
         _run([word for word in words if word != "--debug"], debug)
     except KeyboardInterrupt:
@@ -39,15 +41,28 @@ def main(arguments: list[str] | None = None) -> None:
             signal.signal(signal.SIGINT, lambda *_: os._exit(_INTERRUPTED))
 
 
+def _open_streams() -> None:
+    """Make printing safe: a closed stream swallows what is printed, and a character it cannot write becomes a ``?``."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:  # closed by the shell, as by >&-
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115, PTH123 - open to the end
+        elif isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+
+
 def _run(words: list[str], debug: bool) -> None:
     from cyclopts import CycloptsError
 
     from jostle.base.errors import JostleError
     from jostle.cli.app import app
+    from jostle.cli.output import results_only
 
     _keep_memory()
     try:
-        app(words, exit_on_error=False, print_error=False, result_action=_ignore)
+        # With --json the output is JSON and nothing else, whatever a model prints: see output.say.
+        with contextlib.redirect_stdout(results_only()) if "--json" in words else contextlib.nullcontext():
+            app(words, exit_on_error=False, print_error=False, result_action=_ignore)
     except JostleError as error:
         _fail(str(error), error.exit_code, debug)
     except CycloptsError as error:

@@ -51,7 +51,7 @@ def boolean(
         int | None, Parameter(converter=whole, group=FUNCTION, help="Number of bits; not needed for a truth table.")
     ] = None,
     model: Annotated[str | None, Parameter(group=FUNCTION, help=MODEL_HELP)] = None,
-    weights: Annotated[str | None, Parameter(group=FUNCTION, help="A .safetensors file for the model.")] = None,
+    weights: Annotated[str | None, Parameter(group=FUNCTION, help="A .safetensors or .pt file for the model.")] = None,
     shape: Annotated[str | None, Parameter(group=FUNCTION, help=SHAPE_HELP)] = None,
     method: Annotated[Literal["auto", "exact", "sampled"], Parameter(group=HOW, help=METHOD_HELP)] = "auto",
     samples: Annotated[

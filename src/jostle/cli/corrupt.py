@@ -13,7 +13,7 @@ from cyclopts import Parameter
 from jostle.base.errors import UsageError
 from jostle.base.files import replacing
 from jostle.cli.options import Force, whole
-from jostle.cli.output import check_outputs, count_noun
+from jostle.cli.output import check_outputs, count_noun, say
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -102,7 +102,7 @@ def corrupt(
     found = {"file": str(out), "corruptions": names, "severities": severities, "images": len(shown), "seed": seed}
     at = "severity" if len(severities) == 1 else "severities"
     summary = f"{count_noun(len(names), 'corruption')} at {at} {', '.join(map(str, severities))}: {out}"
-    print(json.dumps(found, indent=1) if as_json else summary)  # noqa: T201
+    say(json.dumps(found, indent=1) if as_json else summary)
 
 
 def _read_names(text: str) -> list[str]:

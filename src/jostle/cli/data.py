@@ -8,6 +8,8 @@ from cyclopts import App, Parameter
 from rich.console import Console
 from rich.table import Table
 
+from jostle.cli.output import say
+
 if TYPE_CHECKING:
     from jostle.data.inventory import DatasetState
 
@@ -35,7 +37,7 @@ def status(
 
     found = find(folder, "all")
     if as_json:
-        print(json.dumps([dataset.to_dict() for dataset in found], indent=1))  # noqa: T201
+        say(json.dumps([dataset.to_dict() for dataset in found], indent=1))
         return
     table = Table("dataset", "state", "where", "files", "licence", box=None, padding=(0, 2))
     for dataset in found:
@@ -70,9 +72,9 @@ def get(
         where, downloaded = fetch(one, folder, progress=not quiet)
         results.append({"name": one, "folder": None if where is None else str(where), "downloaded": downloaded})
         if not as_json:
-            print(_describe_download(one, where, downloaded))  # noqa: T201
+            say(_describe_download(one, where, downloaded))
     if as_json:
-        print(json.dumps(results, indent=1))  # noqa: T201
+        say(json.dumps(results, indent=1))
 
 
 def _describe_files(dataset: "DatasetState") -> str:

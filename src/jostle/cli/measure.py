@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from jostle.base.errors import UsageError
-from jostle.cli.options import MODEL_HELP, WHAT, MeasureOptions, named_values
+from jostle.cli.options import (
+    MODEL_HELP,
+    MODELS_HELP,
+    WEIGHTS_HELP,
+    WHAT,
+    MeasureOptions,
+    model_specs,
+    weight_files,
+)
 from jostle.cli.output import check_outputs, files_read, say, show
 
 if TYPE_CHECKING:
@@ -19,7 +27,7 @@ if TYPE_CHECKING:
 def measure(
     *,
     model: Annotated[str, Parameter(group=WHAT, help=MODEL_HELP)],
-    weights: Annotated[str | None, Parameter(group=WHAT, help="A .safetensors file to load into the model.")] = None,
+    weights: Annotated[str | None, Parameter(group=WHAT, help=WEIGHTS_HELP)] = None,
     options: MeasureOptions,
 ) -> None:
     """Measure how often a model's prediction changes when one token is jostled.
@@ -44,15 +52,14 @@ def measure(
       jostle measure --model hf:my-classifier --data csv:reviews.csv
         --text review --label sentiment --report report.html
     """
-    _run({model: model}, {} if weights is None else {model: weights}, options)
+    specs = model_specs([model])
+    _run(specs, weight_files([] if weights is None else [weights], specs), options)
 
 
 def compare(
     *,
-    model: Annotated[list[str], Parameter(group=WHAT, negative="", help="NAME=SPEC; give it once for each model.")],
-    weights: Annotated[
-        list[str] | None, Parameter(group=WHAT, negative="", help="NAME=FILE.safetensors, for any of the models.")
-    ] = None,
+    model: Annotated[list[str], Parameter(group=WHAT, negative="", help=MODELS_HELP)],
+    weights: Annotated[list[str] | None, Parameter(group=WHAT, negative="", help=WEIGHTS_HELP)] = None,
     options: MeasureOptions,
 ) -> None:
     """Compare models on the same inputs and the same noise.
@@ -65,12 +72,8 @@ def compare(
         --model mlp=zoo:mlp:image_size=28,channels=1
         --weights vit=vit.safetensors --weights mlp=mlp.safetensors
     """
-    specs = named_values(model, "--model")
-    files = named_values(weights or [], "--weights")
-    for name in files:
-        if name not in specs:
-            raise UsageError(f"--weights {name}={files[name]}: there is no --model named {name!r}")
-    _run(specs, files, options)
+    specs = model_specs(model)
+    _run(specs, weight_files(weights or [], specs), options)
 
 
 def _run(specs: dict[str, str], weights: dict[str, str], options: MeasureOptions) -> None:

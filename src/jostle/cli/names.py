@@ -9,6 +9,8 @@ from cyclopts import Parameter
 from rich.console import Console
 from rich.table import Table
 
+from jostle.cli.output import say
+
 Kind = Literal[
     "models",
     "text-models",
@@ -39,7 +41,7 @@ def list_names(
     """
     found = {name: _describe(registry) for name, registry in _registries().items() if kind in (None, name)}
     if as_json:
-        print(json.dumps(found, indent=1))  # noqa: T201
+        say(json.dumps(found, indent=1))
         return
     console = Console(highlight=False)
     for title, things in found.items():

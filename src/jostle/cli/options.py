@@ -19,6 +19,11 @@ MODEL_HELP = (
     "hf:DIR is a folder that Hugging Face's save_pretrained wrote: an image classifier, or a text classifier with its "
     "tokenizer; hf:DIR:features is a text encoder without a classifier."
 )
+MODELS_HELP = f"SPEC or NAME=SPEC; give it once for each model. {MODEL_HELP}"
+WEIGHTS_HELP = (
+    "Weights for the model: a .safetensors file, or a .pt file with a state dict. NAME=FILE if there are several "
+    "models."
+)
 DATA_HELP = (
     "Inputs: a dataset's name (jostle list datasets), csv:FILE with texts, a .npy, .npz or .safetensors file (one "
     "array, or arrays named like the model's arguments; arrays named labels or y are not used as inputs), "
@@ -134,14 +139,35 @@ class MeasureOptions(SamplingOptions):
     example_draws: Annotated[int, Parameter(converter=whole, group=OUTPUT, help=EXAMPLE_DRAWS_HELP)] = 30
 
 
-def named_values(words: list[str], flag: str) -> dict[str, str]:
-    """Values by name, from words that read NAME=VALUE."""
+def model_specs(words: list[str]) -> dict[str, str]:
+    """Specs by name, from words that read SPEC or NAME=SPEC; a spec without a name is its own.
+
+    >>> model_specs(["vit=zoo:vit-simple", "zoo:mlp:hidden=8"])
+    {'vit': 'zoo:vit-simple', 'zoo:mlp:hidden=8': 'zoo:mlp:hidden=8'}
+    """
     named: dict[str, str] = {}
     for word in words:
-        name, equals, value = word.partition("=")
+        name, equals, spec = word.partition("=")
         if not equals or not name or ":" in name:
-            raise UsageError(f"{flag} {word!r} must read NAME=..., for example {flag} vit={word}")
+            name, spec = word, word
         if name in named:
-            raise UsageError(f"{flag} names {name!r} twice")
-        named[name] = value
+            raise UsageError(f"--model names {name!r} twice; give each a name of its own: --model NAME=SPEC")
+        named[name] = spec
     return named
+
+
+def weight_files(words: list[str], specs: dict[str, str]) -> dict[str, str]:
+    """Files by the name of their model; with one model the name can be left out."""
+    files: dict[str, str] = {}
+    for word in words:
+        name, equals, file = word.partition("=")
+        if not equals or name not in specs:
+            if len(specs) > 1:
+                raise UsageError(f"--weights {word} must read NAME=FILE with the name of a model: {', '.join(specs)}")
+            if equals and not Path(word).exists():
+                raise UsageError(f"--weights {word}: there is no --model named {name!r}, and no such file")
+            name, file = next(iter(specs)), word
+        if name in files:
+            raise UsageError(f"--weights names {name!r} twice")
+        files[name] = file
+    return files

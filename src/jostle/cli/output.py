@@ -1,11 +1,12 @@
 """What commands write: files are checked before any work, and numbers are printed before they are saved."""
 
+import io
 import json
 import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO, cast
 
 from jostle.base.errors import UsageError
 from jostle.base.files import check_writable
@@ -102,12 +103,35 @@ def show(result: "Measurement | Comparison | Sweep", notes: Iterable[str], optio
             say(f"  written to {options.output}")
 
 
+class _Diverted(io.TextIOBase):
+    """Standard output while a command prints JSON: what anybody else prints goes to standard error.
+
+    Arguments:
+        results: the stream that results are printed to.
+    """
+
+    def __init__(self, results: TextIO) -> None:
+        self.results = results
+
+    def write(self, text: str) -> int:
+        return sys.stderr.write(text)
+
+    def flush(self) -> None:
+        sys.stderr.flush()
+
+
+def results_only() -> TextIO:
+    """A standard output through which only ``say`` reaches the present one."""
+    return cast(TextIO, _Diverted(sys.stdout))
+
+
 def say(text: str) -> None:
-    """Print at once; a closed pipe, as behind ``| head``, is no error: files are still to be written."""
+    """Print a result at once; a closed pipe, as behind ``| head``, is no error: files are still to be written."""
+    stream = sys.stdout.results if isinstance(sys.stdout, _Diverted) else sys.stdout
     try:
-        print(text, flush=True)  # noqa: T201
+        print(text, file=stream, flush=True)
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def count_noun(number: int, thing: str) -> str:

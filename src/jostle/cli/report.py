@@ -8,7 +8,7 @@ from cyclopts import Parameter
 
 from jostle.base.errors import UsageError
 from jostle.cli.options import Force
-from jostle.cli.output import check_outputs, count_noun
+from jostle.cli.output import check_outputs, count_noun, say
 
 
 def report(
@@ -49,8 +49,8 @@ def report(
 
         write(page(runs), path)
     if as_json:
-        print(json.dumps([to_plain(row) for row in rows], indent=1))  # noqa: T201
+        say(json.dumps([to_plain(row) for row in rows], indent=1))
     elif markdown:
-        print(as_markdown(rows), end="")  # noqa: T201
+        say(as_markdown(rows).removesuffix("\n"))
     else:
-        print(f"report of {count_noun(len(rows), 'run')}: {path}")  # noqa: T201
+        say(f"report of {count_noun(len(rows), 'run')}: {path}")

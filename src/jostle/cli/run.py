@@ -10,6 +10,7 @@ from rich.console import Console
 
 from jostle.base.errors import FailureError, JostleError, UsageError
 from jostle.cli.options import whole
+from jostle.cli.output import say
 
 SCALE_HELP = "smoke: seconds; small: minutes; paper: the settings of the paper."
 SET_HELP = "KEY=VALUE: replace a setting; give it once for each. The result is labelled as modified, in its own folder."
@@ -84,9 +85,9 @@ def run(
             break
         results.append(result)
         if not as_json:
-            print(result)  # noqa: T201
+            say(str(result))
     if as_json:
-        print(json.dumps([studies.to_plain(result.summary) for result in results], indent=1))  # noqa: T201
+        say(json.dumps([studies.to_plain(result.summary) for result in results], indent=1))
     if failed:
         raise _join_errors(failed)
 

@@ -77,9 +77,12 @@ class Subject:
         outputs = clean_answers(self.models, first, request)
         answers = CleanAnswers(outputs, None if self.labels is None else self.labels[:count])
         what = "inputs" if self.texts is None else "texts"
+        is_all = self.labels is None or len(answers) == len(self.labels)
+        which = f"{'all' if is_all else 'the first'} {len(answers):,}"
+        accuracies = answers.accuracies()
+        self.notes += [f"{name}: {percent(share)} accuracy on {which} {what}" for name, share in accuracies.items()]
         self.notes += [
-            f"{name} is right on {percent(share)} of the first {len(answers):,} {what}"
-            for name, share in answers.accuracies().items()
+            f"{name}: no accuracy, {reason}" for name in answers.outputs if (reason := answers.why_no_accuracy(name))
         ]
         return answers
 
@@ -109,12 +112,24 @@ class CleanAnswers:
         """The share of inputs that a model gets right, for each model with a class for every label."""
         if self.labels is None:
             return {}
-        low, high = int(self.labels.min()), int(self.labels.max())
         return {
-            name: float((outputs.argmax(dim=1) == self.labels).double().mean())
-            for name, outputs in self.outputs.items()
-            if outputs.dim() == 2 and outputs.shape[1] > 1 and 0 <= low <= high < outputs.shape[1]
+            name: float((self.predictions(name) == self.labels).double().mean())
+            for name in self.outputs
+            if not self.why_no_accuracy(name)
         }
+
+    def why_no_accuracy(self, name: str) -> str:
+        """Why labels do not tell how often a model is right; empty if they do, or if there are none."""
+        if self.labels is None:
+            return ""
+        outputs = self.outputs[name]
+        if outputs.dim() > 2:
+            return f"it answers with {tuple(outputs.shape[1:])} numbers and not with one for each class"
+        classes = 2 if _is_single(outputs) else outputs.shape[1]
+        low, high = int(self.labels.min()), int(self.labels.max())
+        if 0 <= low <= high < classes:
+            return ""
+        return f"labels go from {low} to {high} and its classes from 0 to {classes - 1}"
 
     def predictions(self, name: str) -> Tensor:
         """(inputs,) the class that a model predicts; for a single output whether it is above 0."""
@@ -149,8 +164,9 @@ def read_subject(
         labelled: whether labels are of use, for the accuracy.
     """
     check_limit(options.limit)
+    notes = list[str]()
     inputs, labels = (
-        (None, None) if _is_texts(options.data) else load_inputs(options.data, options.split, options.limit)
+        (None, None) if _is_texts(options.data) else load_inputs(options.data, options.split, options.limit, notes)
     )
     if inputs is None or isinstance(inputs, TextDataset):
         words = text_view(options)
@@ -168,7 +184,8 @@ def read_subject(
         )
     plain = unwrap(models)
     view = specs.build(VIEWS, options.tokens, "tokens", TokenView)
-    return Subject(plain, models, match_inputs(inputs, plain.values()), view, labels=labels if labelled else None)
+    matched = match_inputs(inputs, plain.values())
+    return Subject(plain, models, matched, view, labels=labels if labelled else None, notes=notes if labelled else [])
 
 
 def plan_of(options: SamplingOptions) -> Plan | DefaultPlan:
@@ -365,13 +382,16 @@ def match_inputs(inputs: Any, models: Iterable[Any]) -> Any:
     return {key: cast(value) for key, value in inputs.items()} if isinstance(inputs, dict) else cast(inputs)
 
 
-def load_inputs(spec: str, split: str = "train", limit: int | None = None) -> tuple[Any, Tensor | None]:
+def load_inputs(
+    spec: str, split: str = "train", limit: int | None = None, notes: list[str] | None = None
+) -> tuple[Any, Tensor | None]:
     """The inputs a spec names, and their labels if a file holds them, (N,) whole numbers.
 
     Arguments:
         spec: a dataset, ``images:DIR``, a file (.npy, .npz, .safetensors), or ``py:MODULE_OR_FILE:FACTORY``.
         split: which part of a dataset or folder.
         limit: use only this many inputs, the first ones.
+        notes: gets a line if the file holds labels that cannot be used.
     """
     check_limit(limit)
     if has_no_splits(spec) and split != "train":
@@ -381,7 +401,7 @@ def load_inputs(spec: str, split: str = "train", limit: int | None = None) -> tu
     if spec.startswith(PREFIX):
         return open_images(spec, split, limit), None
     if has_no_splits(spec):
-        inputs, labels = _read(Path(spec))
+        inputs, labels = _read(Path(spec), [] if notes is None else notes)
         return _first(inputs, limit), _first(labels, limit)
     check_name(spec)
     return jostle.data.load(spec, split=split, limit=limit).inputs, None
@@ -437,8 +457,8 @@ def _read_safetensors(path: Path) -> Any:
 _READERS = {".npy": _read_npy, ".npz": _read_npz, ".safetensors": _read_safetensors}
 
 
-def _read(path: Path) -> tuple[Any, Tensor | None]:
-    """Inputs and labels of a file."""
+def _read(path: Path, notes: list[str]) -> tuple[Any, Tensor | None]:
+    """Inputs and labels of a file; labels that cannot be used are noted."""
     if not path.is_file():
         raise UsageError(f"--data {path}: the file does not exist")
     suffix = path.suffix.lower()
@@ -452,8 +472,12 @@ def _read(path: Path) -> tuple[Any, Tensor | None]:
     if not tensors:
         raise UsageError(f"--data {path} holds {', '.join(arrays) or 'nothing'} and no inputs")
     inputs = tensors if len(tensors) > 1 else next(iter(tensors.values()))
-    labels = [array for key, array in arrays.items() if key in _LABELS]
-    return inputs, _labels(labels[0], tensors.values()) if labels else None
+    for key in (key for key in _LABELS if key in arrays):
+        try:
+            return inputs, _labels(arrays[key], len(next(iter(tensors.values()))))
+        except ValueError as reason:
+            notes.append(f"no accuracy: the labels {key!r} of {path} cannot be used, {reason}")
+    return inputs, None
 
 
 def _tensor(path: Path, array: Any, name: str = "") -> Tensor:
@@ -467,12 +491,16 @@ def _tensor(path: Path, array: Any, name: str = "") -> Tensor:
         raise UsageError(f"--data {path} holds {kind}{name}; expected an array of numbers{hint}") from None
 
 
-def _labels(given: Any, inputs: Iterable[Tensor]) -> Tensor | None:
-    """The labels, if they are the number of a class for each input."""
-    if isinstance(given, np.ndarray):
-        given = torch.from_numpy(given.astype(np.int64)) if given.dtype.kind in "biu" else torch.empty(())
-    is_whole = given.dim() == 1 and not given.is_floating_point()
-    return given.long() if is_whole and all(tensor.shape[:1] == given.shape for tensor in inputs) else None
+def _labels(given: Any, count: int) -> Tensor:
+    """The class of each input, (count,); raises ``ValueError`` with the reason if these are no such numbers."""
+    array = np.asarray(given)
+    if array.dtype.kind not in "biuf":
+        raise ValueError(f"they are {'text' if array.dtype.kind in 'SUT' else array.dtype}; expected numbers from 0 on")
+    if array.shape != (count,):
+        raise ValueError(f"they have shape {array.shape}; expected ({count},), the number of the class of each input")
+    if not np.isfinite(array).all() or (array != np.round(array)).any():
+        raise ValueError("not all of them are whole numbers")
+    return torch.from_numpy(array.astype(np.int64))
 
 
 def _first(inputs: Any, limit: int | None) -> Any:

@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from jostle.base.errors import UsageError
-from jostle.cli.options import MODEL_HELP, OUTPUT, WHAT, SamplingOptions
+from jostle.cli.options import (
+    MODELS_HELP,
+    OUTPUT,
+    WEIGHTS_HELP,
+    WHAT,
+    SamplingOptions,
+    model_specs,
+    weight_files,
+)
 from jostle.cli.output import check_outputs, files_read, say, show
 
 if TYPE_CHECKING:
@@ -24,8 +32,6 @@ STDS_HELP = (
 )
 KIND_HELP = "Kind of noise. --stds is its std (gaussian-noise) or its radius (sphere, sphere:relative=true)."
 PLOT_HELP = "Also draw the curves into this .svg, .png or .pdf file."
-NAMES_HELP = f"SPEC or NAME=SPEC; give it once for each model. {MODEL_HELP}"
-WEIGHTS_HELP = "A .safetensors file for the model; NAME=FILE if there are several."
 
 
 @Parameter(name="*")
@@ -40,7 +46,7 @@ class SweepOptions(SamplingOptions):
 
 def sweep(
     *,
-    model: Annotated[list[str], Parameter(group=WHAT, negative="", help=NAMES_HELP)],
+    model: Annotated[list[str], Parameter(group=WHAT, negative="", help=MODELS_HELP)],
     weights: Annotated[list[str] | None, Parameter(group=WHAT, negative="", help=WEIGHTS_HELP)] = None,
     options: SweepOptions,
 ) -> None:
@@ -59,8 +65,8 @@ def sweep(
       jostle sweep --model hf:my-classifier --data csv:reviews.csv
         --text review --stds 0.25rms 0.5rms 1rms 2rms
     """
-    specs = _models(model)
-    files = _weights(weights or [], specs)
+    specs = model_specs(model)
+    files = weight_files(weights or [], specs)
     if options.plot is not None and options.plot.suffix.lower() not in _PICTURES:
         raise UsageError(f"--plot {options.plot} must end in {', '.join(_PICTURES)}; its ending decides the format")
     outputs = {"--output": options.output, "--plot": options.plot}
@@ -119,31 +125,3 @@ def _from_rms(options: SweepOptions, subject: "Subject", counts: list[float]) ->
         raise UsageError(f"--stds {' '.join(options.stds)}: rms is the size of embedded texts; give plain numbers")
     unit = scale_rms(options, subject, 1.0, f"{options.perturbation} with --stds {' '.join(options.stds)}")
     return [float(f"{count * unit:.3g}") for count in counts]
-
-
-def _models(words: list[str]) -> dict[str, str]:
-    """Specs by name; a spec without a name is its own."""
-    named: dict[str, str] = {}
-    for word in words:
-        name, equals, spec = word.partition("=")
-        if not equals or not name or ":" in name:
-            name, spec = word, word
-        if name in named:
-            raise UsageError(f"--model names {name!r} twice; give each a name of its own: --model NAME=SPEC")
-        named[name] = spec
-    return named
-
-
-def _weights(words: list[str], specs: dict[str, str]) -> dict[str, str]:
-    """Files by the name of their model; with one model the name can be left out."""
-    files: dict[str, str] = {}
-    for word in words:
-        name, equals, file = word.partition("=")
-        if not equals or name not in specs:
-            if len(specs) > 1:
-                raise UsageError(f"--weights {word} must read NAME=FILE with the name of a model: {', '.join(specs)}")
-            name, file = next(iter(specs)), word
-        if name in files:
-            raise UsageError(f"--weights names {name!r} twice")
-        files[name] = file
-    return files

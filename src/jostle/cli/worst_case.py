@@ -9,7 +9,7 @@ from cyclopts import Parameter
 
 from jostle.base.errors import UsageError
 from jostle.base.files import read_text
-from jostle.cli.options import MODEL_HELP, OUTPUT, WHAT, SubjectOptions, whole
+from jostle.cli.options import MODEL_HELP, OUTPUT, WEIGHTS_HELP, WHAT, SubjectOptions, model_specs, weight_files, whole
 from jostle.cli.output import check_outputs, files_read, say
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class WorstOptions(SubjectOptions):
 def worst_case(
     *,
     model: Annotated[str, Parameter(group=WHAT, help=MODEL_HELP)],
-    weights: Annotated[str | None, Parameter(group=WHAT, help="A .safetensors file to load into the model.")] = None,
+    weights: Annotated[str | None, Parameter(group=WHAT, help=WEIGHTS_HELP)] = None,
     options: WorstOptions,
 ) -> None:
     """Search for the one-token change that moves a model's output most.
@@ -77,7 +77,9 @@ def worst_case(
       jostle worst-case --model hf:my-classifier --data csv:reviews.csv
         --text review --limit 5 --picture flip.svg
     """
-    files = {} if weights is None else {model: weights}
+    specs = model_specs([model])
+    [name] = specs
+    files = weight_files([] if weights is None else [weights], specs)
     read = files_read(options, list(files.values()), ("--words", options.words))
     check_outputs({"--output": options.output, "--picture": options.picture}, force=options.force, read=read)
     if options.picture is not None and options.picture.suffix.lower() not in _PICTURES:
@@ -88,10 +90,10 @@ def worst_case(
     words = None if options.words is None else _read_words(options.words)
     from jostle.cli.subject import load_models, read_subject
 
-    models, known = load_models({model: model}, files, options.seed)
+    models, known = load_models(specs, files, options.seed)
     subject = read_subject(options, models, labelled=False)
     _check_shown(options.shown, _count(subject.inputs, options.limit), f"those of --data {options.data}")
-    found = _search(model, subject, options, radii, positions, known.get(model, []))
+    found = _search(name, subject, options, radii, positions, known.get(name, []))
     notes = [f"  note: {note}" for note in subject.notes]
     say(json.dumps(found.to_dict(), indent=1) if options.as_json else "\n".join([str(found), *notes]))
     written = []

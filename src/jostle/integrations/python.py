@@ -3,6 +3,7 @@
 import importlib
 import importlib.util
 import sys
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -26,11 +27,8 @@ def from_python(rest: str, seed: int) -> Callable[..., Any]:  # noqa: ARG001 - y
 
 def call_factory(spec: str) -> Any:
     """The return value of the factory of a ``py:`` spec; an object that is no function is returned as it is."""
-    place, _, call = spec.removeprefix("py:").partition(":")
-    name, _, options = call.partition(":")
-    if not place or not name:
-        raise UsageError(f"{spec!r} must read py:MODULE_OR_FILE:FACTORY, for example py:my_module:make_model")
-    module = _import_module(place)
+    place, name, options = _parts(spec)
+    module = _import_module(place, spec)
     if not hasattr(module, name):
         raise UsageError(f"{spec!r}: {place} has no {name!r}")
     factory = getattr(module, name)
@@ -42,26 +40,83 @@ def call_factory(spec: str) -> Any:
     except (JostleError, KeyboardInterrupt):
         raise
     except Exception as error:
-        reason = " ".join(str(error).split())
-        raise FailureError(f"{spec!r}: {name} raised {type(error).__name__}: {reason}") from error
+        raise FailureError(f"{spec!r}: {name} raised {_described(error, place)}") from error
 
 
-def _import_module(place: str) -> ModuleType:
-    if place.endswith(".py"):
-        path = Path(place)
-        if not path.is_file():
-            raise UsageError(f"Python file {place} does not exist")
-        description = importlib.util.spec_from_file_location(path.stem, path)
-        assert description is not None
-        assert description.loader is not None
-        module = importlib.util.module_from_spec(description)
-        sys.modules[path.stem] = module
-        description.loader.exec_module(module)
-        return module
-    sys.path.insert(0, "")  # a module in the current folder, as with python -m
+def _parts(spec: str) -> tuple[str, str, str]:
+    """Module or file, factory and its arguments; a colon in the name of a folder does not end the name of a file.
+
+    >>> _parts("py:runs:3/net.py:make:width=8")
+    ('runs:3/net.py', 'make', 'width=8')
+    """
+    rest = spec.removeprefix("py:")
+    file, ending, after = rest.partition(".py:")
+    place, call = (file + ".py", after) if ending else rest.partition(":")[::2]
+    name, _, options = call.partition(":")
+    if not place or not name:
+        raise UsageError(f"{spec!r} must read py:MODULE_OR_FILE:FACTORY, for example py:my_module:make_model")
+    return place, name, options
+
+
+def _import_module(place: str, spec: str) -> ModuleType:
+    """Import a file or a module.
+
+    What lies beside the file, or in the current folder, can be imported too, also later from inside a function: the
+    folder stays on the path, as with ``python FILE`` and ``python -m MODULE``.
+    """
+    path = Path(place)
+    is_file = place.endswith(".py")
+    if is_file and not path.is_file():
+        raise UsageError(f"Python file {place} does not exist")
+    folder = str(path.resolve().parent if is_file else Path.cwd())
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
     try:
-        return importlib.import_module(place)
+        return _execute(path) if is_file else importlib.import_module(place)
+    except (JostleError, KeyboardInterrupt):
+        raise
     except ModuleNotFoundError as error:
-        raise UsageError(f"Python module {place!r} cannot be imported: {error}") from None
-    finally:
-        sys.path.remove("")
+        if not is_file and error.name is not None and f"{place}.".startswith(f"{error.name}."):
+            raise UsageError(f"Python module {place!r} cannot be imported: {error}") from None
+        raise FailureError(f"{spec!r} cannot be imported: {_described(error, place)}") from error
+    except (Exception, SystemExit) as error:
+        raise FailureError(f"{spec!r} cannot be imported: {_described(error, place)}") from error
+
+
+def _execute(path: Path) -> ModuleType:
+    description = importlib.util.spec_from_file_location(path.stem, path)
+    assert description is not None
+    assert description.loader is not None
+    module = importlib.util.module_from_spec(description)
+    before = sys.modules.get(path.stem)
+    sys.modules[path.stem] = module  # pickle and dataclasses look a module up by its name
+    try:
+        description.loader.exec_module(module)
+    except BaseException:
+        if before is None:
+            del sys.modules[path.stem]
+        else:
+            sys.modules[path.stem] = before
+        raise
+    return module
+
+
+def _described(error: BaseException, place: str) -> str:
+    """An error of somebody's own file in one line: what it is, and the last of that file's lines that led to it."""
+    reason = " ".join(str(error.msg if isinstance(error, SyntaxError) else error).split())
+    said = f"{type(error).__name__}: {reason}" if reason else type(error).__name__
+    if isinstance(error, SyntaxError):
+        return f"{said} ({error.filename}, line {error.lineno})"
+    own = Path(place).resolve() if place.endswith(".py") else None
+    frames = traceback.extract_tb(error.__traceback__)
+    lines = [frame for frame in frames if _is_theirs(frame.filename, own)]
+    return f"{said} ({lines[-1].filename}, line {lines[-1].lineno})" if lines else said
+
+
+def _is_theirs(filename: str, own: Path | None) -> bool:
+    """Whether a line of code is neither ours nor of an installed package nor of Python itself."""
+    if own is not None and Path(filename).resolve() == own:
+        return True
+    here = Path(__file__).resolve().parents[1]
+    is_installed = "site-packages" in filename or filename.startswith(("<", sys.base_prefix))
+    return not is_installed and not Path(filename).resolve().is_relative_to(here)

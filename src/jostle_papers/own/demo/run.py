@@ -20,6 +20,7 @@ from jostle.data import Dataset
 from jostle.estimates import Comparison, compare, measure
 from jostle.perturbations import GaussianNoise
 from jostle.sampling import Grid, Until
+from jostle.studies.folder import only_here
 from jostle.studies.schema import to_plain
 from jostle.tokens import Patches
 from jostle.training import Epoch, evaluate, fit, load_weights
@@ -63,7 +64,7 @@ class Demo:
         """Do whatever is not yet done; returns all records."""
         if self.folder.exists() and not self.folder.is_dir():
             raise UsageError(f"--out {self.folder} is a file; give a folder")
-        with _one_thread():
+        with only_here(self.folder), _one_thread():
             records = DemoRecords.open(self.folder, self.settings)
             train, test = self._load("train"), self._load("test")
             nets = {

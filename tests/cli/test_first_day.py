@@ -1,0 +1,184 @@
+"""A first day: model files beside each other, .pt weights, models that print, labels of any kind, odd streams."""
+
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+
+from tests.cli.test_cli import run
+
+NETS = """
+import torch
+from torch import nn
+
+def make_net():
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Flatten(), nn.Linear(6, 3)).float()
+"""
+LATER = """
+def make():
+    def model(x):
+        from nets_of_mine import make_net
+        return make_net()(x)
+    return model
+"""
+LOUD = """
+print("hello")
+def make():
+    print("making")
+    def model(x):
+        print("asked")
+        return x
+    return model
+"""
+OPTIONS = ("--tokens", "coordinates", "--half-width", "0.1", "--quiet")
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    place = tmp_path / "mine"
+    place.mkdir()
+    (place / "nets_of_mine.py").write_text(NETS)
+    inputs = np.random.default_rng(0).standard_normal((50, 6)).astype(np.float32)
+    np.save(tmp_path / "inputs.npy", inputs)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    yield tmp_path
+    for name in ("nets_of_mine", "uses_nets", "later_nets"):
+        sys.modules.pop(name, None)
+
+
+def test_a_model_file_finds_the_files_beside_it(capsys, folder):
+    (folder / "mine" / "uses_nets.py").write_text("from nets_of_mine import make_net\n")
+    code, out, err = run(
+        capsys, "measure", "--model", "py:mine/uses_nets.py:make_net", "--data", "inputs.npy", *OPTIONS
+    )
+    assert (code, err) == (0, "")
+    assert "flip" in out
+
+
+def test_also_inside_a_function_that_is_called_later(capsys, folder):
+    (folder / "mine" / "later_nets.py").write_text(LATER)
+    code, _, err = run(capsys, "measure", "--model", "py:mine/later_nets.py:make", "--data", "inputs.npy", *OPTIONS)
+    assert (code, err) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("def make(:\n", "SyntaxError: invalid syntax (mine/broken.py, line 1)"),
+        (
+            "import torch\nimport nowhere_to_be_found\n",
+            "No module named 'nowhere_to_be_found' (mine/broken.py, line 2)",
+        ),
+        ("x = 1\ny = x / 0\n", "ZeroDivisionError: division by zero (mine/broken.py, line 2)"),
+        ("import sys\nsys.exit(3)\n", "SystemExit: 3 (mine/broken.py, line 2)"),
+        ("def make():\n    return {}['lr']\n", "make raised KeyError: 'lr' (mine/broken.py, line 2)"),
+    ],
+)
+def test_an_error_in_somebodys_file_is_one_line_with_the_line_of_that_file(capsys, folder, text, message):
+    (folder / "mine" / "broken.py").write_text(text)
+    code, out, err = run(capsys, "measure", "--model", "py:mine/broken.py:make", "--data", "inputs.npy", *OPTIONS)
+    assert (code, out, err.count("\n")) == (1, "", 1)
+    assert message in err.replace(f"{folder}/", "")
+
+
+def test_a_colon_in_the_name_of_a_folder(capsys, folder):
+    (folder / "run:3").mkdir()
+    (folder / "mine" / "nets_of_mine.py").rename(folder / "run:3" / "nets_of_mine.py")
+    words = ("--model", "py:./run:3/nets_of_mine.py:make_net", "--data", "inputs.npy", *OPTIONS)
+    assert run(capsys, "measure", *words)[0] == 0
+
+
+def test_weights_that_torch_saved(capsys, folder):
+    torch.save({"1.weight": torch.zeros(3, 6), "1.bias": torch.arange(3.0)}, "w.pt")
+    torch.save({"state_dict": {"module.1.weight": torch.zeros(3, 6), "module.1.bias": torch.arange(3.0)}}, "c.ckpt")
+    words = ("--model", "py:mine/nets_of_mine.py:make_net", "--data", "inputs.npy", *OPTIONS, "--json")
+    for file in ("w.pt", "c.ckpt"):
+        code, out, _ = run(capsys, "measure", *words, "--weights", file)
+        assert code == 0
+        assert json.loads(out)["value"] == 0  # these weights are constant, those of make_net are not
+
+
+class Harmful:
+    def __reduce__(self):
+        return os.mkdir, ("made-by-a-file-of-weights",)
+
+
+def test_code_in_a_file_of_weights_is_not_run(capsys, folder):
+    torch.save({"1.weight": Harmful()}, "bad.pt")
+    words = ("--model", "py:mine/nets_of_mine.py:make_net", "--data", "inputs.npy", *OPTIONS)
+    code, _, err = run(capsys, "measure", *words, "--weights", "bad.pt")
+    assert (code, err.count("\n")) == (2, 1)
+    assert "runs no code from a file of weights" in err
+    assert not (folder / "made-by-a-file-of-weights").exists()
+
+
+def test_json_is_json_whatever_a_model_prints(capsys, folder):
+    (folder / "mine" / "loud.py").write_text(LOUD)
+    code, out, err = run(
+        capsys, "measure", "--model", "py:mine/loud.py:make", "--data", "inputs.npy", *OPTIONS, "--json"
+    )
+    assert code == 0
+    assert json.loads(out)["kind"] == "jostle/measurement"
+    assert all(word in err for word in ("hello", "making", "asked"))
+
+
+def test_one_grammar_for_models(capsys, folder):
+    spec = "py:mine/nets_of_mine.py:make_net"
+    for command, more in (
+        ("measure", ()),
+        ("compare", ()),
+        ("sweep", ("--stds", "1")),
+        ("worst-case", ("--limit", "2")),
+    ):
+        options = OPTIONS if command != "worst-case" else ("--tokens", "coordinates", "--quiet")
+        for model in (spec, f"mine={spec}"):
+            code, out, err = run(capsys, command, "--model", model, "--data", "inputs.npy", *options, *more)
+            assert code == 0, err
+            assert ("mine" if model != spec else spec) in out
+
+
+@pytest.mark.parametrize(
+    ("labels", "said"),
+    [
+        (np.arange(50) % 3 + 1, "no accuracy, labels go from 1 to 3 and its classes from 0 to 2"),
+        (np.array(["a"] * 50), "cannot be used, they are text; expected numbers from 0 on"),
+        (np.zeros(49, dtype=int), "cannot be used, they have shape (49,); expected (50,)"),
+        (np.full(50, 0.5), "cannot be used, not all of them are whole numbers"),
+        (np.zeros((50, 3), dtype=int), "cannot be used, they have shape (50, 3)"),
+        (np.zeros(50), "accuracy on all 50 inputs"),
+    ],
+)
+def test_labels_that_cannot_be_used_are_said(capsys, folder, labels, said):
+    np.savez("both.npz", x=np.load("inputs.npy"), y=labels)
+    words = ("--model", "py:mine/nets_of_mine.py:make_net", "--data", "both.npz", *OPTIONS)
+    code, out, _ = run(capsys, "measure", *words)
+    assert code == 0
+    assert said in out
+
+
+def jostle(folder, *words, redirect="", **environment):
+    """A command in a shell of its own, with streams redirected."""
+    line = f"{sys.executable} -m jostle {' '.join(words)} {redirect}"
+    return subprocess.run(
+        line, shell=True, cwd=folder, capture_output=True, text=True, env={**os.environ, **environment}, check=False
+    )
+
+
+@pytest.mark.parametrize("redirect", [">&-", "2>&-", ">&- 2>&-", "<&-"])
+def test_closed_streams(folder, redirect):
+    done = jostle(folder, "list", "plans", redirect=redirect)
+    assert done.returncode == 0
+    assert "Traceback" not in done.stderr
+
+
+def test_a_stream_that_knows_only_ascii(folder):
+    words = ("run", "2403.06925/table-1", "--scale", "smoke", "--quiet", "--out", "runs")
+    done = jostle(folder, *words, PYTHONIOENCODING="ascii")
+    assert done.returncode == 0, done.stderr
+    assert "UNDECIDED" in done.stdout
