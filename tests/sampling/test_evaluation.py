@@ -10,7 +10,7 @@ from jostle.base.errors import UsageError
 from jostle.base.randomness import Stream
 from jostle.perturbations import GaussianNoise, ReplaceBy, UniformToken
 from jostle.responses import AbsoluteChange, Flip, LogitChange
-from jostle.sampling import Grid, TrialEvaluation, Trials, Until, evaluation
+from jostle.sampling import Grid, TrialEvaluation, Trials, Until, evaluation, readers
 from jostle.tokens import Coordinates, Inputs, TokenFunction
 from tests import oracles
 
@@ -68,18 +68,18 @@ def test_several_models_see_the_same_noise_and_keep_to_themselves():
 
 @pytest.mark.parametrize("response", [Flip(), LogitChange(), AbsoluteChange()])
 @pytest.mark.parametrize(
-    ("name", "value"),
+    ("place", "name", "value"),
     [
-        ("_REMEMBERED_NUMBERS", 0),
-        ("_COMPARED_AT_ONCE", 0),
-        ("_UNIFORMS_AT_ONCE", 1),
-        ("_BATCHES_AT_ONCE", 1),
+        (evaluation, "_REMEMBERED_NUMBERS", 0),
+        (readers, "_COMPARED_AT_ONCE", 0),
+        (evaluation, "_UNIFORMS_AT_ONCE", 1),
+        (evaluation, "_BATCHES_AT_ONCE", 1),
     ],
 )
-def test_every_limit_of_memory_gives_the_same_changes(monkeypatch, response, name, value):
+def test_every_limit_of_memory_gives_the_same_changes(monkeypatch, response, place, name, value):
     trials = grid()
     expected = changes(make(linear, torch.sin, response=response), trials)
-    monkeypatch.setattr(evaluation, name, value)
+    monkeypatch.setattr(place, name, value)
     small = make(linear, torch.sin, response=response)
     parts = [changes(small, trials[at : at + 17]) for at in range(0, len(trials), 17)]
     assert np.concatenate(parts, axis=1) == pytest.approx(expected, rel=1e-12, abs=1e-12)

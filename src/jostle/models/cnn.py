@@ -38,6 +38,10 @@ class CNN(nn.Module):
         self.hidden = nn.Sequential(nn.Flatten(), nn.Linear(width * pooled_size**2, hidden), nn.LeakyReLU())
         self.classifier = nn.Linear(hidden, classes)
 
+    def chain(self) -> nn.Sequential:
+        """The whole network as one chain of layers, with the same weights."""
+        return nn.Sequential(self.convolutions, self.hidden, self.classifier)
+
     def features(self, images: Tensor) -> Tensor:
         """The hidden fully connected layer, (batch, hidden)."""
         check_images(images, self.channels, self.image_size)

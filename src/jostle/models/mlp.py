@@ -52,6 +52,10 @@ class MLP(nn.Module):
         self.layers = nn.Sequential(*layers)
         self.classifier = nn.Linear(widths[-1], classes, bias=False)
 
+    def chain(self) -> nn.Sequential:
+        """The whole network as one chain of layers, with the same weights."""
+        return nn.Sequential(nn.Flatten(), self.layers, self.classifier)
+
     def features(self, images: Tensor) -> Tensor:
         """The last hidden layer, (batch, hidden[-1])."""
         check_images(images, self.channels, self.image_size)

@@ -4,7 +4,8 @@
 names triples; it holds no statistics. ``TrialEvaluation`` turns triples into changes of the models' outputs.
 """
 
-from jostle.sampling.evaluation import Changes, TrialEvaluation
+from jostle.sampling.evaluation import TrialEvaluation
 from jostle.sampling.plans import PLANS, DefaultPlan, Grid, Plan, Trials, Until
+from jostle.sampling.readers import Changes
 
 __all__ = ["PLANS", "Changes", "DefaultPlan", "Grid", "Plan", "TrialEvaluation", "Trials", "Until"]

@@ -5,10 +5,6 @@ batch, and compare their outputs with those for the clean inputs, which ``Refere
 """
 
 import copy
-import functools
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
@@ -19,17 +15,15 @@ from jostle.base.errors import UsageError
 from jostle.base.randomness import Stream
 from jostle.perturbations import Perturbation
 from jostle.responses import Response
+from jostle.sampling import readers
 from jostle.sampling.plans import TOKENS_ON_CPU, Batching, Integers, Trials
-from jostle.sampling.prefixes import PrefixReader, can_continue
+from jostle.sampling.readers import Changes, Moved, Pending, Reader
 from jostle.sampling.text_checks import Move, check_text, padding_to_fill_with
 from jostle.tokens import Batch, Inputs, TokenFunction
 from jostle.tokens.padding import beginning_at, close_up, without_free_column
 
-Changes = NDArray[np.float64]
-
 _UNIFORMS_AT_ONCE = 2**15  # 2**18 cost 5 % more in page faults and cache misses
 _BATCHES_AT_ONCE = 32
-_COMPARED_AT_ONCE = 2**20
 _REMEMBERED_NUMBERS = 2**25
 
 
@@ -70,12 +64,9 @@ class TrialEvaluation:
         self._num_uniforms = 1 if self._is_inside else perturbation.num_uniforms(self.inputs.dim)
         batches = _UNIFORMS_AT_ONCE // max(1, self._num_uniforms) // batch_size
         self._chunk = batch_size * min(max(batches, 1), _BATCHES_AT_ONCE)
-        is_text = self.inputs.padding is not None
-        self._readers = [
-            PrefixReader(function, self.batching) if is_text and can_continue(function, perturbation) else None
-            for function in functions
-        ]
-        self._references = [References(function, response, self.batching) for function in functions]
+        self._readers = [readers.find(function, perturbation, self.batching) for function in functions]
+        pairs = zip(functions, self._readers, strict=True)
+        self._references = [References(function, response, self.batching, reader) for function, reader in pairs]
         self._pad = padding_to_fill_with(perturbation, self.inputs, functions) if perturbation.closes_up else 0
 
     @property
@@ -115,18 +106,19 @@ class TrialEvaluation:
         self.nonfinite += np.isnan(out).sum(axis=1)
         return out
 
-    def _ask(self, part: "Moved", pending: list["Pending"]) -> list[Integers]:
+    def _ask(self, part: Moved, pending: list[Pending]) -> list[Integers]:
         """Ask every model about these trials; returns for each model the order in which it answered them."""
-        orders = [np.arange(len(part.trials)) for _ in pending]
-        groups = [reader.group(part.trials) if reader is not None else None for reader in self._readers]
-        self._ask_whole(part, [each for each, found in zip(pending, groups, strict=True) if found is None])
-        for index, (reader, found) in enumerate(zip(self._readers, groups, strict=True)):
-            if reader is not None and found is not None:
-                ask = functools.partial(self._ask_from, part, pending[index])
-                orders[index] = reader.ask(part.trials, found, ask)
+        orders, whole = [np.arange(len(part.trials)) for _ in pending], []
+        for index, (reader, each) in enumerate(zip(self._readers, pending, strict=True)):
+            order = None if reader is None or not len(part.trials) else reader.read(part, each, self._batch)
+            if order is None:
+                whole.append(each)
+            else:
+                orders[index] = order
+        self._ask_whole(part, whole)
         return orders
 
-    def _ask_whole(self, part: "Moved", pending: list["Pending"]) -> None:
+    def _ask_whole(self, part: Moved, pending: list[Pending]) -> None:
         """Ask models about whole inputs, all of them about the same batches."""
         for cut in self.batching.cuts(part.trials.inputs if pending else part.trials.inputs[:0]):
             batch, move = self._batch(part, cut)
@@ -136,14 +128,7 @@ class TrialEvaluation:
                 )  # a model may change them
             pending[-1].ask(batch, move)
 
-    def _ask_from(
-        self, part: "Moved", pending: "Pending", rows: Integers, starts: Integers, through: Callable[..., Any]
-    ) -> None:
-        pending.ask(*self._batch(part, rows, starts), through)
-
-    def _batch(
-        self, part: "Moved", rows: slice | Integers, starts: Integers | None = None
-    ) -> tuple[Batch, Move | None]:
+    def _batch(self, part: Moved, rows: slice | Integers, starts: Integers | None = None) -> tuple[Batch, Move | None]:
         """Some trials as a batch, each text from token ``starts`` on, and the change that happens inside a model."""
         trials = part.trials[rows]
         if part.tokens is not None:
@@ -166,7 +151,7 @@ class TrialEvaluation:
         width = int((self.inputs.padding.lengths[trials.inputs] - starts).max())
         return beginning_at(batch, self.inputs.key, torch.from_numpy(begin), width), columns - begin
 
-    def _moved(self, trials: Trials) -> "Moved":
+    def _moved(self, trials: Trials) -> Moved:
         """The trials that the models must be asked about."""
         if self._is_inside:
             return Moved(trials[:0] if self.perturbation.moves_nothing else trials, np.arange(len(trials)), None)
@@ -210,60 +195,13 @@ class TrialEvaluation:
         return np.cumsum(1 + fresh)
 
 
-@dataclass(frozen=True)
-class Moved:
-    """Trials whose token changes.
-
-    Arguments:
-        trials: these trials.
-        places: where they stand among all trials.
-        tokens: (trials, dim) what their tokens become; None if they change inside of each model.
-    """
-
-    trials: Trials
-    places: Integers
-    tokens: Tensor | None
-
-
-class Pending:
-    """Outputs of a model that wait to be compared with the clean ones; comparing many small ones at once is quicker."""
-
-    def __init__(self, function: TokenFunction, response: Response) -> None:
-        self.function, self.response = function, response
-        self._outputs: list[Tensor] = []
-        self._still: list[NDArray[np.bool_]] = []
-
-    def ask(self, batch: Batch, move: Move | None = None, through: Callable[..., Any] | None = None) -> None:
-        """Ask the model about a batch; ``move`` changes a token of each input inside of it."""
-        self._outputs.append(self.function(batch, move, through).clone())  # a model may use the same memory again
-        if move is not None:
-            self._still.append(~move.is_moved)
-
-    def changes(self, reference: Tensor) -> Changes:
-        """The change of every input against its reference, in the order in which the model was asked."""
-        parts, first = [np.empty(0)], 0
-        for outputs in _joined(self._outputs):
-            change = self.response.change(reference[first : first + len(outputs)], outputs)
-            finite = outputs.reshape(len(outputs), -1).isfinite().all(dim=1) & change.isfinite()
-            parts.append(change.masked_fill(~finite, torch.nan).numpy())
-            first += len(outputs)
-        changes = np.concatenate(parts)
-        if self._still:
-            changes[np.concatenate(self._still)] = 0.0  # a token that stayed as it was makes no change, by definition
-        return changes
-
-
-def _joined(outputs: list[Tensor]) -> list[Tensor]:
-    """Small outputs as one tensor, large ones as they are."""
-    is_small = sum(part.numel() for part in outputs) <= _COMPARED_AT_ONCE
-    return [torch.cat(outputs)] if outputs and is_small else outputs
-
-
 class References:
     """What a response remembers of a model's clean outputs; each input is asked once, if that fits in memory."""
 
-    def __init__(self, function: TokenFunction, response: Response, batching: Batching) -> None:
-        self.function, self.response, self.batching = function, response, batching
+    def __init__(
+        self, function: TokenFunction, response: Response, batching: Batching, reader: Reader | None = None
+    ) -> None:
+        self.function, self.response, self.batching, self.reader = function, response, batching, reader
         self._known = np.zeros(len(function.inputs), dtype=bool)
         self._store: Tensor | None = None
         self._is_too_large = False
@@ -298,7 +236,8 @@ class References:
         return self._store[torch.from_numpy(indices)]
 
     def _make(self, indices: Integers) -> Tensor:
-        outputs = self.function(self.batching.batch(indices)[0])
+        through = None if self.reader is None else self.reader.remembering(indices)
+        outputs = self.function(self.batching.batch(indices)[0], through=through)
         finite = outputs.reshape(len(outputs), -1).isfinite().all(dim=1).numpy()
         if not finite.all():
             raise UsageError(

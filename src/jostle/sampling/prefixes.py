@@ -9,7 +9,6 @@ belong to different texts, so that there is hardly any padding.
 import functools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
@@ -19,11 +18,10 @@ from jostle.models.text_causal import CausalTextModel, Prefix
 from jostle.models.text_model import TokenEmbedding
 from jostle.perturbations import Perturbation
 from jostle.sampling.plans import Batching, Integers, Trials
+from jostle.sampling.readers import MakeBatch, Moved, Pending, Reader
 from jostle.sampling.text_checks import agree, some_texts
 from jostle.tokens import TokenFunction
 from jostle.tokens.padding import beginning_at
-
-Ask = Callable[[Integers, Integers, Callable[..., Any]], None]
 
 _LEAST_ROWS = 16  # a recurrent network takes about as long for a smaller batch
 _MOST_KEPT = 2**24  # numbers that are remembered at a time
@@ -46,7 +44,7 @@ class PrefixGroup:
     batches: list[Integers]
 
 
-class PrefixReader:
+class PrefixReader(Reader):
     """Asks a causal model about trials by continuing from the jostled token of each text.
 
     Arguments:
@@ -73,22 +71,19 @@ class PrefixReader:
         batches = [rows for group in groups for rows in group.batches]
         return groups if sum(len(rows) * left[rows].max() for rows in batches) <= aim else None
 
-    def ask(self, trials: Trials, groups: list[PrefixGroup], ask: Ask) -> Integers:
-        """Ask about all trials; returns the order in which they were asked about.
-
-        Arguments:
-            trials: those of ``groups``.
-            groups: of ``group``.
-            ask: asks about some trials, given by their places, and about their texts from these tokens on, through a
-                function in the place of the model.
-        """
+    def read(self, part: Moved, pending: Pending, batch: MakeBatch) -> Integers | None:
+        """Answer the trials group by group, if continuing gains enough."""
+        groups = self.group(part.trials)
+        if groups is None:
+            return None
+        trials = part.trials
         lengths, left = self.padding.lengths[trials.inputs], self._left(trials)
         for group in groups:
             prefix = self._prefix(group.texts)
             for rows in group.batches:
                 places = np.searchsorted(group.texts, trials.inputs[rows])
                 starts = np.maximum(lengths[rows] - left[rows].max(), 0)
-                ask(rows, starts, self._from(prefix, places, starts))
+                pending.ask(*batch(part, rows, starts), self._from(prefix, places, starts))
         return np.concatenate([rows for group in groups for rows in group.batches])
 
     def _left(self, trials: Trials) -> Integers:
@@ -155,6 +150,12 @@ class PrefixReader:
         past = (*prefix.pasts, None)[1]
         size = sum(part[0].numel() for part in past or ())
         return size if is_same and self.function.is_steady else None
+
+
+def reader(function: TokenFunction, perturbation: Perturbation, batching: Batching) -> PrefixReader | None:
+    """A reader, if the model is causal and the perturbation leaves its past alone."""
+    is_text = function.inputs.padding is not None
+    return PrefixReader(function, batching) if is_text and can_continue(function, perturbation) else None
 
 
 def can_continue(function: TokenFunction, perturbation: Perturbation) -> bool:

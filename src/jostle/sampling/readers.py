@@ -1,0 +1,138 @@
+"""Readers: cheaper ways to a model's answers than asking it about whole inputs, exact up to rounding.
+
+A trial changes one token, and part of what a model computes cannot change with it. A ``Reader`` knows that part for one
+kind of model: it remembers something of the clean inputs and answers trials from there. ``readers.find`` looks for one
+by the type of the model; a model without a reader is asked about whole inputs. Two readers exist: ``chains`` (networks
+that are a chain of layers, such as MLPs and small CNNs) and ``prefixes`` (models that read a text in order).
+
+Here: what a reader is, and what ``evaluation`` hands to it. To add one: a subclass of ``Reader``, and a function that
+makes it, or returns None, in the list of ``find``.
+"""
+
+import contextlib
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from jostle.perturbations import Perturbation
+from jostle.responses import Response
+from jostle.sampling.plans import Batching, Integers, Trials
+from jostle.sampling.text_checks import Move
+from jostle.tokens import Batch, TokenFunction
+
+Changes = NDArray[np.float64]
+Through = Callable[..., Any]
+MakeBatch = Callable[..., tuple[Batch, Move | None]]
+
+_COMPARED_AT_ONCE = 2**20
+_is_on = True
+
+
+@dataclass(frozen=True)
+class Moved:
+    """Trials whose token changes.
+
+    Arguments:
+        trials: these trials.
+        places: where they stand among all trials.
+        tokens: (trials, dim) what their tokens become; None if they change inside of each model.
+    """
+
+    trials: Trials
+    places: Integers
+    tokens: Tensor | None
+
+
+class Reader(ABC):
+    """Answers trials of one model. Its answers are those of the model itself, up to rounding.
+
+    A reader must find out by itself whether it can be trusted, by asking the model about a few inputs both ways before
+    its first answer: a subclass or a hook may have changed what the model computes. ``agree`` compares two answers.
+    """
+
+    def remembering(self, indices: Integers) -> Through | None:  # noqa: ARG002
+        """What to call in the place of the model for the clean pass of these inputs, to remember something of them.
+
+        It takes the arguments of the model and returns its answer. None: the clean pass is of no use to this reader.
+        """
+        return None
+
+    @abstractmethod
+    def read(self, part: Moved, pending: "Pending", batch: MakeBatch) -> Integers | None:
+        """Answer these trials; returns the order in which they were answered.
+
+        None, before anything is asked, if whole inputs are cheaper for these trials.
+
+        Arguments:
+            part: the trials, and what their tokens become.
+            pending: ``pending.ask`` asks the model, with ``through`` called in its place, and keeps the answers.
+            batch: ``batch(part, rows, starts)`` is what ``pending.ask`` takes first: some trials as a batch of whole
+                inputs, and the change inside the model, if there is one; for texts, from the tokens ``starts`` on.
+        """
+
+
+def find(function: TokenFunction, perturbation: Perturbation, batching: Batching) -> Reader | None:
+    """The reader for this model, these inputs and this perturbation, if there is one."""
+    from jostle.sampling import chains, prefixes
+
+    if not _is_on or has_hooks(function.model):
+        return None
+    made = (make(function, perturbation, batching) for make in (chains.reader, prefixes.reader))
+    return next((reader for reader in made if reader is not None), None)
+
+
+@contextlib.contextmanager
+def switched_off() -> Iterator[None]:
+    """Inside, new measurements ask about whole inputs only: to compare, in tests and benchmarks."""
+    global _is_on
+    before, _is_on = _is_on, False
+    try:
+        yield
+    finally:
+        _is_on = before
+
+
+def has_hooks(model: Any) -> bool:
+    """Whether somebody listens to a part of this model, or changes it, each time it is called."""
+    modules = model.modules() if isinstance(model, nn.Module) else ()
+    return any(part._forward_hooks or part._forward_pre_hooks for part in modules)
+
+
+class Pending:
+    """Outputs of a model that wait to be compared with the clean ones; comparing many small ones at once is quicker."""
+
+    def __init__(self, function: TokenFunction, response: Response) -> None:
+        self.function, self.response = function, response
+        self._outputs: list[Tensor] = []
+        self._still: list[NDArray[np.bool_]] = []
+
+    def ask(self, batch: Batch, move: Move | None = None, through: Through | None = None) -> None:
+        """Ask the model about a batch; ``move`` changes a token of each input inside of it."""
+        self._outputs.append(self.function(batch, move, through).clone())  # a model may use the same memory again
+        if move is not None:
+            self._still.append(~move.is_moved)
+
+    def changes(self, reference: Tensor) -> Changes:
+        """The change of every input against its reference, in the order in which the model was asked."""
+        parts, first = [np.empty(0)], 0
+        for outputs in _joined(self._outputs):
+            change = self.response.change(reference[first : first + len(outputs)], outputs)
+            finite = outputs.reshape(len(outputs), -1).isfinite().all(dim=1) & change.isfinite()
+            parts.append(change.masked_fill(~finite, torch.nan).numpy())
+            first += len(outputs)
+        changes = np.concatenate(parts)
+        if self._still:
+            changes[np.concatenate(self._still)] = 0.0  # a token that stayed as it was makes no change, by definition
+        return changes
+
+
+def _joined(outputs: list[Tensor]) -> list[Tensor]:
+    """Small outputs as one tensor, large ones as they are."""
+    is_small = sum(part.numel() for part in outputs) <= _COMPARED_AT_ONCE
+    return [torch.cat(outputs)] if outputs and is_small else outputs
