@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 
+from jostle.report import recover
 from tests.cli.test_cli import run
 
 NETS = """
@@ -182,3 +183,36 @@ def test_a_stream_that_knows_only_ascii(folder):
     done = jostle(folder, *words, PYTHONIOENCODING="ascii")
     assert done.returncode == 0, done.stderr
     assert "UNDECIDED" in done.stdout
+
+
+def test_the_report_of_images_shows_images(capsys, folder):
+    images = np.random.default_rng(0).standard_normal((40, 1, 8, 8)).astype(np.float32)
+    np.savez("images.npz", x=images, y=np.arange(40) % 3)
+    (folder / "mine" / "linear.py").write_text(
+        "import torch\nfrom torch import nn\ndef make(seed=0):\n    torch.manual_seed(seed)\n"
+        "    return nn.Sequential(nn.Flatten(), nn.Linear(64, 3)).float()\n"
+    )
+    words = ("--data", "images.npz", "--tokens", "patches:4", "--half-width", "0.1", "--quiet", "--report", "r.html")
+    models = ("--model", "a=py:mine/linear.py:make", "--model", "b=py:mine/linear.py:make:seed=1")
+    code, _, err = run(capsys, "compare", *models, *words, "--examples", "3", "--example-draws", "5")
+    assert (code, err) == (0, "")
+    page = (folder / "r.html").read_text(encoding="utf-8")
+    found = recover(folder / "r.html")["examples"]
+    assert len(found) == 3
+    for example in found:
+        assert example["draws"] == 5
+        assert all(len(flips) == 4 and max(flips) <= 5 for flips in example["flips"].values())
+        assert f"Image {example['row']}: a predicts class" in page
+    assert "Close calls" in page
+    assert "Picked at random" in page
+    assert "accuracy on all 40 inputs" in page
+    assert "All models have one colour scale." in page
+
+
+def test_a_page_without_labels_shows_images_too(capsys, folder):
+    np.save("images.npy", np.random.default_rng(0).standard_normal((9, 3, 4, 4)).astype(np.float32))
+    (folder / "mine" / "sums.py").write_text("def make():\n    return lambda x: x.flatten(1)[:, :1]\n")
+    words = ("--data", "images.npy", "--tokens", "patches:2", "--half-width", "0.2", "--quiet", "--report", "r.html")
+    code, _, err = run(capsys, "measure", "--model", "py:mine/sums.py:make", *words)
+    assert (code, err) == (0, "")
+    assert len(recover(folder / "r.html")["examples"]) == 6

@@ -98,7 +98,7 @@ def test_few_trials_are_a_gap_and_not_a_bridge():
     assert np.isnan([series.low[2], series.high[2]]).all()
     few = with_profile(m, counts=np.array([3, 0, 2, 3]))
     drawn = np.asarray(_series("vit", [_group(few, place, place + 1) for place in range(4)]).y)
-    assert np.isfinite(drawn).tolist() == [True, False, False, True]
+    assert np.isfinite(drawn).tolist() == [True, False, True, True]  # with few trials everywhere, all are shown
 
 
 def test_the_figure_has_a_point_for_each_row_of_the_table():
@@ -128,3 +128,20 @@ def test_the_caption_of_a_heat_map_says_how_sure_its_numbers_are():
 def test_positions_that_form_no_grid_have_no_hints():
     m = measurement(np.full(6, 0.1), (3, 2, 1))
     assert position_sections([m])[0].figure_svg == svg(profile_figure(m))
+
+
+def test_an_exact_position_with_few_trials_is_shown():
+    m = of_texts("grid:1", perturbation="sphere:0")  # a radius of 0 changes nothing, so every position is exact
+    groups = [_group(m, place, place + 1) for place in np.flatnonzero(m.profile.counts).tolist()]
+    few = [replace(group, trials=2 if number else 50) for number, group in enumerate(groups)]
+    assert np.isfinite(_series("m", few).y).all()
+    wide = [replace(group, low=0.0, high=1.0) for group in few]
+    assert np.isfinite(_series("m", wide).y).sum() == 1
+
+
+def test_models_of_a_comparison_share_one_colour_scale():
+    weak, strong = of_images("grid:2", "gaussian-noise:0.3"), of_images("grid:2", "gaussian-noise:3")
+    alone = position_sections([weak])[0].figure_svg
+    together = position_sections([replace(weak, name="a"), replace(strong, name="b")])
+    assert alone != together[0].figure_svg
+    assert all("one colour scale" in section.caption for section in together)

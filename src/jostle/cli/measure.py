@@ -90,7 +90,7 @@ def _run(specs: dict[str, str], weights: dict[str, str], options: MeasureOptions
     models, known = load_models(specs, weights, options.seed)
     subject = read_subject(options, models, label=options.label)
     request = make_request(options, subject, choose_perturbation(options, subject), plan)
-    answers = subject.ask_clean(request)
+    answers = subject.ask_clean(request, shown=_shows_images(subject, request, options))
     compared = run_request(request, subject.models, subject.inputs, not options.quiet, known)
     result = compared if len(compared) > 1 else compared[compared.names[0]]
     show(result, subject.notes, options)
@@ -100,6 +100,15 @@ def _run(specs: dict[str, str], weights: dict[str, str], options: MeasureOptions
         _write_page(subject, request, answers, result, shown, specs)
     if is_interrupted:
         sys.exit(130)
+
+
+def _shows_images(subject: "Subject", request: "Request", options: MeasureOptions) -> bool:
+    """Whether a page with images is wanted and can be made."""
+    if options.report is None or options.examples < 1 or subject.texts is not None:
+        return False
+    from jostle.report.images import are_pictures
+
+    return are_pictures(subject.inputs, request)
 
 
 def _write_page(
@@ -116,21 +125,35 @@ def _write_page(
 
     assert options.report is not None
     texts, sections, numbers = subject.texts, list[Section](), list[dict[str, Any]]()
-    accuracies, columns = dict[str, float](), dict[str, dict[str, str]]()
+    columns = dict[str, dict[str, str]]()
     if texts is not None and answers is not None:
         sections, numbers = example_sections(
             texts, subject.models, request, answers, options.examples, options.example_draws, not options.quiet
         )
-        accuracies = answers.accuracies()
-        if accuracies:
-            title = f"accuracy on the first {len(answers):,} texts"
-            columns = {title: {name: percent(share) for name, share in accuracies.items()}}
+    elif answers is not None and _shows_images(subject, request, options) and answers.have_classes:
+        from jostle.report.images import image_examples
+
+        found = image_examples(
+            subject.models,
+            subject.inputs,
+            request,
+            answers.margins(),
+            answers.said(),
+            count=options.examples,
+            draws=options.example_draws,
+            progress=not options.quiet,
+        )
+        sections, numbers = found.sections, found.numbers
+    accuracies = {} if answers is None else answers.accuracies()
+    if accuracies:
+        title = f"accuracy on {subject.which_clean}"
+        columns = {title: {name: percent(share) for name, share in accuracies.items()}}
     page = measurement_page(
         result,
         inputs=options.data,
         examples=sections,
         settings={f"model {name}" if name != spec else "model": spec for name, spec in specs.items()},
-        notes=subject.notes if texts is None else texts.notes,
+        notes=[note for note in subject.notes if note not in subject.accuracy_notes] if texts is None else texts.notes,
         columns=columns,
         data={"accuracy": accuracies, "examples": numbers},
     )

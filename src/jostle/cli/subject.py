@@ -58,6 +58,8 @@ class Subject:
         texts: the texts behind the inputs, if they are texts.
         labels: (N,) the right classes, if they are known.
         notes: what people should know; printed below the result.
+        which_clean: the inputs that the models were asked about as they are, in words.
+        accuracy_notes: those of the notes that are about accuracy; a page has a column for it instead.
     """
 
     models: dict[str, Model]
@@ -67,20 +69,29 @@ class Subject:
     texts: Texts | None = None
     labels: Tensor | None = None
     notes: list[str] = field(default_factory=list)
+    which_clean: str = ""
+    accuracy_notes: list[str] = field(default_factory=list)
 
-    def ask_clean(self, request: Request) -> "CleanAnswers | None":
-        """Ask the models about the first inputs as they are, and note their accuracy; None if nothing comes of it."""
-        if self.texts is None and self.labels is None:
+    def ask_clean(self, request: Request, *, shown: bool = False) -> "CleanAnswers | None":
+        """Ask the models about the first inputs as they are, and note their accuracy; None if nothing comes of it.
+
+        Arguments:
+            request: what is asked afterwards.
+            shown: whether the answers are shown beside images, so that they are wanted without labels too.
+        """
+        if self.texts is None and self.labels is None and not shown:
             return None
         count = self._count_clean()
         first = _first(self.inputs, count)
         outputs = clean_answers(self.models, first, request)
         answers = CleanAnswers(outputs, None if self.labels is None else self.labels[:count])
-        what = "inputs" if self.texts is None else "texts"
         is_all = self.labels is None or len(answers) == len(self.labels)
-        which = f"{'all' if is_all else 'the first'} {len(answers):,}"
+        things = "inputs" if self.texts is None else "texts"
+        self.which_clean = f"{'all' if is_all else 'the first'} {len(answers):,} {things}"
         accuracies = answers.accuracies()
-        self.notes += [f"{name}: {percent(share)} accuracy on {which} {what}" for name, share in accuracies.items()]
+        said = [f"{name}: {percent(share)} accuracy on {self.which_clean}" for name, share in accuracies.items()]
+        self.accuracy_notes += said
+        self.notes += said
         self.notes += [
             f"{name}: no accuracy, {reason}" for name in answers.outputs if (reason := answers.why_no_accuracy(name))
         ]
@@ -107,6 +118,11 @@ class CleanAnswers:
 
     def __len__(self) -> int:
         return len(next(iter(self.outputs.values())))
+
+    @property
+    def have_classes(self) -> bool:
+        """Whether every model answers with one number, or with one for each class."""
+        return all(outputs.dim() <= 2 for outputs in self.outputs.values())
 
     def accuracies(self) -> dict[str, float]:
         """The share of inputs that a model gets right, for each model with a class for every label."""
@@ -135,6 +151,21 @@ class CleanAnswers:
         """(inputs,) the class that a model predicts; for a single output whether it is above 0."""
         outputs = self.outputs[name]
         return (outputs.reshape(len(outputs)) > 0).long() if _is_single(outputs) else outputs.argmax(dim=1)
+
+    def said(self) -> list[str]:
+        """For each input, what the models predict and how sure they are, and the right class if it is known."""
+        sentences = []
+        for row in range(len(self)):
+            parts = [f"{name} predicts {self._prediction(name, row)}" for name in self.outputs]
+            right = [] if self.labels is None else [f"labelled {int(self.labels[row])}"]
+            sentences.append(", ".join([*parts, *right]))
+        return sentences
+
+    def _prediction(self, name: str, row: int) -> str:
+        number, outputs = int(self.predictions(name)[row]), self.outputs[name]
+        if _is_single(outputs):
+            return f"class {number}"
+        return f"class {number} ({percent(float(outputs[row].softmax(dim=0)[number]))})"
 
     def margins(self) -> NDArray[np.float64]:
         """(inputs,) how sure the least sure model is: by how much the first class is ahead of the second."""

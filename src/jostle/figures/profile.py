@@ -21,16 +21,20 @@ if TYPE_CHECKING:
 _MOST_NUMBERS = 14  # a grid with more rows or columns has no room for numbers
 
 
-def profile_figure(measurement: "Measurement") -> Figure:
+def profile_figure(measurement: "Measurement", vmax: float | None = None) -> Figure:
     """The mean change by token position: a heat map where positions form a grid, else a line with its band.
 
     A grid is two numbers in ``profile.positions``, or three of which the first is 1 (one channel). The band has an
     interval for each position on its own. Positions that were never jostled are empty. A + on the axis marks positions
     at which most texts have a special token, such as a classification token or a separator.
+
+    Arguments:
+        measurement: whose profile is drawn.
+        vmax: the value at the dark end of a heat map; by default its largest value.
     """
     profile, shape = measurement.profile, _grid_shape(measurement)
     if shape is not None:
-        return _grid(measurement.name, profile.values.reshape(shape), quantity(measurement))
+        return _grid(measurement.name, profile.values.reshape(shape), quantity(measurement), vmax)
     band = f"{measurement.settings.level:.0%} interval of each position for {TARGETS[profile.target]}"
     series = Series(measurement.name, np.arange(len(profile.values)), profile.values, profile.low, profile.high)
     places = special_places(measurement)
@@ -43,9 +47,9 @@ def profile_figure(measurement: "Measurement") -> Figure:
     return figure
 
 
-def profile_svg(measurement: "Measurement") -> str:
+def profile_svg(measurement: "Measurement", vmax: float | None = None) -> str:
     """``profile_figure`` as SVG; every square of a heat map has a tooltip with its number, interval and trials."""
-    figure, shape = profile_figure(measurement), _grid_shape(measurement)
+    figure, shape = profile_figure(measurement, vmax), _grid_shape(measurement)
     drawn = svg(figure)
     if shape is None:
         return drawn
@@ -85,7 +89,7 @@ def special_places(measurement: "Measurement") -> Floats:
     return np.empty(0) if special is None else np.flatnonzero(np.nan_to_num(special) > 0.5).astype(np.float64)
 
 
-def _grid(name: str, values: Floats, label: str) -> Figure:
+def _grid(name: str, values: Floats, label: str, vmax: float | None) -> Figure:
     """A heat map of positions that form a grid."""
     rows, columns = values.shape
     side = float(np.clip(5.0 / max(rows, columns), 0.08, 0.55))
@@ -95,7 +99,7 @@ def _grid(name: str, values: Floats, label: str) -> Figure:
         figure = Figure(figsize=(width, height))
         bottom = 1 - (head + side * rows) / height
         axes = figure.add_axes((0.6 / width, bottom, side * columns / width, side * rows / height))
-        scale = Normalize(0.0, largest([values]))
+        scale = Normalize(0.0, largest([values]) if vmax is None else vmax)
         mapped = axes.imshow(values, cmap=HEAT, norm=scale, interpolation="none")
         axes.set_title(wrap(name, 40), loc="left", weight="bold", pad=8)
         axes.grid(visible=False)

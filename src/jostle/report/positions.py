@@ -1,6 +1,6 @@
 """The sections on positions: the mean change by position of the token, with intervals."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,6 +10,7 @@ from jostle.base import specs
 from jostle.base.estimate import TARGETS
 from jostle.estimates import Measurement
 from jostle.figures import Series, curves, svg
+from jostle.figures.maps import largest
 from jostle.figures.profile import profile_svg
 from jostle.figures.style import is_flip, quantity
 from jostle.intervals import anytime, fixed
@@ -27,7 +28,12 @@ def position_sections(measured: Sequence[Measurement]) -> list[Section]:
     if len(profile.values) < 2:
         return []
     if len(profile.positions) > 1:
-        return [Section(f"Where: {m.name}", figure_svg=profile_svg(m), caption=_certainty(m)) for m in measured]
+        darkest = largest([m.profile.values for m in measured])
+        shared = " All models have one colour scale." if len(measured) > 1 else ""
+        return [
+            Section(f"Where: {m.name}", figure_svg=profile_svg(m, darkest), caption=_certainty(m) + shared)
+            for m in measured
+        ]
     return [_lines(measured)]
 
 
@@ -66,8 +72,7 @@ def _lines(measured: Sequence[Measurement]) -> Section:
         text=text,
         figure_svg=svg(curves(lines, x_label=place, y_label=quantity(measured[0]))),
         caption="A point for each row of the table, in the middle of its positions; bands are the intervals of each "
-        f"row on its own, {level} for {TARGETS[profile.target]}. Rows of fewer than {_LEAST_TRIALS} trials are left "
-        "out, and the line has a gap there.",
+        f"row on its own, {level} for {TARGETS[profile.target]}.{_left_out(groups.values())}",
         alt="A line of the mean change against the position of the token, with a band.",
         table=Table(["positions", *groups, "trials"], rows),
     )
@@ -128,11 +133,23 @@ def _entry(group: _Group) -> Entry:
 
 
 def _series(name: str, groups: Sequence[_Group]) -> Series:
-    """The groups as a line, with gaps at groups of few trials, unless all groups have few."""
-    least = min(_LEAST_TRIALS, max(group.trials for group in groups))
+    """The groups as a line, with a gap where the figure leaves one out."""
     middles = [(group.start + group.stop - 1) / 2 for group in groups]
-    shown = np.asarray([(g.value, g.low, g.high) if g.trials >= least else (np.nan,) * 3 for g in groups])
+    shown = np.asarray([(g.value, g.low, g.high) if _is_shown(g, groups) else (np.nan,) * 3 for g in groups])
     return Series(name, middles, *shown.T)
+
+
+def _is_shown(group: _Group, groups: Sequence[_Group]) -> bool:
+    """Whether the figure shows a group: if it is exact or has enough trials, or if no group has enough."""
+    has_few = all(other.trials < _LEAST_TRIALS for other in groups)
+    return has_few or group.trials >= _LEAST_TRIALS or group.low == group.high
+
+
+def _left_out(models: Iterable[Sequence[_Group]]) -> str:
+    """The sentence about groups that the figure leaves out; empty if it shows all of them."""
+    if all(_is_shown(group, groups) for groups in models for group in groups if group.trials):
+        return ""
+    return f" Rows of fewer than {_LEAST_TRIALS} trials are left out, and the line has a gap there."
 
 
 def _ranges(counts: NDArray[np.int64]) -> list[tuple[int, int]]:

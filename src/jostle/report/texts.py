@@ -44,32 +44,32 @@ def clean_answers(models: Models, inputs: Any, request: Request) -> dict[str, Te
 
 
 def flip_counts(
-    models: Models, texts: Texts, request: Request, draws: int, progress: Progress = False
+    models: Models, inputs: Texts | Tensor, request: Request, draws: int, progress: Progress = False
 ) -> tuple[dict[str, Floats], int]:
-    """For each model (texts, tokens), the number of draws that flip the prediction; and the number of draws per token.
+    """For each model (inputs, tokens), the number of draws that flip the prediction; and the number of draws per token.
 
     Tokens are numbered from the start of their text, whatever the padding. NaN: no token, or one that is not jostled.
     All models get the same noise. A perturbation without randomness is drawn once.
 
     Arguments:
         models: by name.
-        texts: encoded, (texts, columns) each entry.
+        inputs: encoded texts, (texts, columns) each entry, or images.
         request: what a token is and becomes; a change is a flip, whatever its response.
         draws: how often each token is jostled.
         progress: as for ``jostle.measure``.
     """
-    with _evaluating(models, texts, request) as evaluation:
-        inputs, plan = evaluation.inputs, Grid(1 if request.perturbation.is_deterministic else draws)
-        counts = np.full((len(models), len(inputs), inputs.num_tokens), np.nan)
-        report, all_rows = reporter(progress, "examples"), np.arange(len(inputs))
-        for trials in plan.blocks(inputs, all_rows, _TRIALS_AT_ONCE):
-            numbers = inputs.addresses(trials.inputs, trials.tokens)
+    with _evaluating(models, inputs, request) as evaluation:
+        held, plan = evaluation.inputs, Grid(1 if request.perturbation.is_deterministic else draws)
+        counts = np.full((len(models), len(held), held.num_tokens), np.nan)
+        report, all_rows = reporter(progress, "examples"), np.arange(len(held))
+        for trials in plan.blocks(held, all_rows, _TRIALS_AT_ONCE):
+            numbers = held.addresses(trials.inputs, trials.tokens)
             counts[:, trials.inputs, numbers] = 0.0
             changes = np.nan_to_num(evaluation.changes(trials))
             for model, change in enumerate(changes):
                 np.add.at(counts[model], (trials.inputs, numbers), change)
             done = int(trials.inputs.max()) + 1
-            report(State(done / len(inputs), evaluation.passes, f"{done} of {len(inputs)} texts"))
+            report(State(done / len(held), evaluation.passes, f"{done} of {len(held)} examples"))
         report.close()
     return dict(zip(models, counts, strict=True)), plan.draws
 
