@@ -26,9 +26,16 @@ VIEW_EXAMPLES = {  # specs, each with the shape of one input
     "patches": [("patches:2", (3, 4, 6)), ("patches:3", (6, 3)), ("patches:1", (2, 2, 2))],
     "rows": [("rows", (5, 4)), ("rows", (5,)), ("rows", (3, 2, 2))],
     "whole": [("whole", (3, 4)), ("whole", (7,))],
-    "words": [("words", (5,)), ("words:alignment=right", (3,))],
+    "words": [("words", (5,)), ("words:alignment=right", (3,)), ("words:whole=true", (4,))],
 }
 PERTURBATION_EXAMPLES = {  # specs, each with the size of a token and the types it can have
+    "correlated": [
+        ("correlated:rho=0.5", 17, REAL),
+        ("correlated:rho=-0.25,centre=1,std=2", 3, REAL),
+        ("correlated:rho=0.75,vocabulary=-1/1", 3, REAL),
+        ("correlated:rho=0.5,vocabulary=9", 1, IDS),
+        ("correlated:rho=1", 3, REAL),
+    ],
     "deletion": [("deletion", 1, IDS), ("deletion:pad=7", 1, IDS)],
     "gaussian-noise": [("gaussian-noise:std=1.5", 17, REAL), ("gaussian-noise:std=0", 3, REAL)],
     "replace-by": [("replace-by:-2.5", 3, REAL), ("replace-by:7", 1, IDS)],

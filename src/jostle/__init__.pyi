@@ -29,12 +29,17 @@ from .estimates import JostleWarning as JostleWarning
 from .estimates import MeanChange as MeanChange
 from .estimates import Measurement as Measurement
 from .estimates import Profile as Profile
+from .estimates import Stability as Stability
+from .estimates import StabilityPoint as StabilityPoint
 from .estimates import Sweep as Sweep
 from .estimates import compare as compare
 from .estimates import measure as measure
+from .estimates import stability as stability
 from .estimates import sweep as sweep
 from .lowering import NoiseAugmentation as NoiseAugmentation
 from .lowering import SensitivityPenalty as SensitivityPenalty
+from .lowering import StabilityPenalty as StabilityPenalty
+from .perturbations import Correlated as Correlated
 from .perturbations import Deletion as Deletion
 from .perturbations import GaussianNoise as GaussianNoise
 from .perturbations import ReplaceBy as ReplaceBy

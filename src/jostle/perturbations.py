@@ -1,9 +1,11 @@
 """What a token becomes: a pure function of the token and of uniform random numbers.
 
 ``GaussianNoise`` (paper 1's), ``Sphere`` (a step of fixed length in a random direction), ``SignFlip`` (a bit),
-``UniformToken`` (a random token of a vocabulary), ``ReplaceBy`` (a given token) and ``Deletion`` (none).
+``UniformToken`` (a random token of a vocabulary), ``ReplaceBy`` (a given token), ``Deletion`` (none) and ``Correlated``
+(a token that keeps a given correlation with the old one: noise stability).
 """
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -283,6 +285,111 @@ class ReplaceBy(Perturbation):
             return f"replace-by:{written(self.value.item())}"
         listed = written_list(self.value.tolist()) if self.value.numel() <= 8 else f"<{self.value.numel()} numbers>"
         return f"replace-by:{listed}"
+
+
+@PERTURBATIONS.register("correlated")
+@dataclass(frozen=True, eq=False)
+class Correlated(Perturbation):
+    """A rho-correlated copy, each number of the token on its own: the noise of noise stability (arXiv 2602.08287).
+
+    * Real numbers, an Ornstein-Uhlenbeck step:  y = centre + rho (x - centre) + sqrt(1 - rho^2) std xi,  xi ~ N(0, 1).
+      If x ~ N(centre, std^2), so is y, and their correlation is rho.
+    * With a ``vocabulary``, ids or bits: y = x with probability rho, otherwise a token drawn uniformly from the
+      vocabulary, the present one included. Bits (``vocabulary=(-1, 1)``) are so flipped with probability
+      (1 - rho) / 2, as in the analysis of Boolean functions; they alone may have a negative rho.
+
+    Move all tokens of an input with ``Whole()``, ``Words(whole=True)`` or ``Embeddings(whole=True)``;
+    ``jostle.stability`` does so. With rho = 1 nothing moves, with rho = 0 nothing of the input is left. The same
+    uniform numbers at another rho give the same xi, the same coins and the same new tokens.
+
+    >>> coins_and_choices = np.array([[0.1, 0.5, 0.7, 0.9, 0.2, 0.2, 0.2, 0.9]])
+    >>> Correlated(0.6, vocabulary=(-1, 1)).apply(torch.ones(1, 4), coins_and_choices).tolist()
+    [[1.0, 1.0, -1.0, 1.0]]
+
+    Arguments:
+        rho: the correlation, from 0 to 1; from -1 for real numbers and bits.
+        vocabulary: for ids or bits, a number V for ids 0 .. V - 1, or the tokens themselves, (V,).
+        centre, std: mean and standard deviation of the real numbers: those that an OU process would leave as they are.
+    """
+
+    rho: float
+    vocabulary: int | Tensor | Sequence[Any] | ArrayLike | None = None
+    centre: float = 0.0
+    std: float = 1.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rho", checks.number("rho", self.rho, least=-1, most=1))
+        object.__setattr__(self, "centre", checks.number("centre", self.centre))
+        object.__setattr__(self, "std", checks.number("std", self.std, least=0))
+        table = None
+        if self.vocabulary is not None:
+            table = UniformToken(self.vocabulary).table
+            if table.shape[1] != 1:
+                raise UsageError("vocabulary of Correlated must be a number of ids, or tokens that are numbers, (V,)")
+            table = table[:, 0]
+            if self.rho < 0 and len(table) != 2:
+                raise UsageError(
+                    f"rho={self.rho:g} with a vocabulary of {len(table)} tokens: only bits can be anticorrelated, use "
+                    "rho from 0 to 1"
+                )
+        object.__setattr__(self, "_table", table)
+
+    @property
+    def table(self) -> Tensor | None:
+        """The vocabulary as (V,); None for real numbers."""
+        table: Tensor | None = self._table  # type: ignore[attr-defined]
+        return table
+
+    @property
+    def is_deterministic(self) -> bool:
+        return self.rho == 1
+
+    @property
+    def moves_nothing(self) -> bool:
+        return self.rho == 1
+
+    def num_uniforms(self, dim: int) -> int:
+        return 0 if self.rho == 1 else dim if self.table is None else 2 * dim
+
+    def check(self, token: Tensor) -> None:
+        if self.rho == 1:
+            return
+        if self.table is None:
+            must_be_real(self, token)
+        elif not token.is_floating_point() and (self.table.to(token.dtype) != self.table).any():
+            raise UsageError(f"vocabulary of {self.describe()} does not fit tokens of type {token.dtype}")
+
+    def apply(self, tokens: Tensor, uniforms: NDArray[np.float64]) -> Tensor:
+        if self.rho == 1:
+            return tokens
+        table, dim = self.table, tokens.shape[1]
+        if table is None:
+            return self.mix(tokens, normals(uniforms, tokens))
+        if self.rho < 0:  # two tokens: the other one with probability (1 - rho) / 2
+            is_new, other = uniforms[:, :dim] >= (1 + self.rho) / 2, table.flip(0)
+            values = torch.where(tokens == table[0].to(tokens.dtype), other[0], other[1])
+        else:
+            is_new = uniforms[:, :dim] >= self.rho
+            values = table[torch.from_numpy((uniforms[:, dim:] * len(table)).astype(np.int64))]
+        return torch.where(torch.from_numpy(is_new), values.to(tokens.dtype), tokens)
+
+    def mix(self, tokens: Tensor, noise: Tensor) -> Tensor:
+        """centre + rho (tokens - centre) + sqrt(1 - rho^2) std noise."""
+        left: Tensor = self.centre + self.rho * (tokens - self.centre)
+        return left + math.sqrt(1 - self.rho**2) * self.std * noise
+
+    def describe(self) -> str:
+        parts = [f"rho={written(self.rho)}"]
+        if isinstance(self.vocabulary, int):
+            parts.append(f"vocabulary={self.vocabulary}")
+        elif self.table is not None:
+            is_short = len(self.table) <= 8
+            parts.append(
+                f"vocabulary={written_list(self.table.tolist()) if is_short else f'<{len(self.table)} tokens>'}"
+            )
+        numbers = (("centre", self.centre, 0.0), ("std", self.std, 1.0))
+        parts += [f"{name}={written(value)}" for name, value, usual in numbers if value != usual]
+        return f"correlated:{','.join(parts)}"
 
 
 @PERTURBATIONS.register("deletion")

@@ -5,15 +5,15 @@ from pathlib import Path
 
 from jostle.base.errors import UsageError
 from jostle.base.files import read_text
-from jostle.estimates import Comparison, Measurement, Sweep
+from jostle.estimates import Comparison, Measurement, Stability, Sweep
 from jostle.worst.result import WorstCase
 
-Result = Measurement | Comparison | Sweep | WorstCase
-KINDS: dict[str, type[Result]] = {kind.kind: kind for kind in (Measurement, Comparison, Sweep, WorstCase)}
+Result = Measurement | Comparison | Sweep | Stability | WorstCase
+KINDS: dict[str, type[Result]] = {kind.kind: kind for kind in (Measurement, Comparison, Sweep, Stability, WorstCase)}
 
 
 def load(path: str | Path) -> Result:
-    """The measurement, comparison, sweep or worst case that ``save`` wrote to ``path``.
+    """The measurement, comparison, sweep, stability or worst case that ``save`` wrote to ``path``.
 
     A file that holds none of these, is cut off or was edited raises an error of one line.
     """

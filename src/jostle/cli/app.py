@@ -12,6 +12,7 @@ from jostle.cli.measure import compare, measure
 from jostle.cli.names import list_names
 from jostle.cli.report import report
 from jostle.cli.run import run
+from jostle.cli.stability import stability
 from jostle.cli.sweep import sweep
 from jostle.cli.worst_case import worst_case
 
@@ -27,6 +28,7 @@ Start here:
   jostle list models     names of models; also datasets, tokens, ...
   jostle measure --help  your own model
   jostle sweep --help    the same at weak to strong noise: where models cross
+  jostle stability --help        all tokens partly redrawn: what is left?
   jostle worst-case --help       the one-token change that matters most
   jostle boolean parity --n 10   a function of bits, exactly
   jostle corrupt --help  images under common corruptions, as a picture or a file
@@ -46,6 +48,7 @@ app = App(
 app.command(measure)
 app.command(compare)
 app.command(sweep)
+app.command(stability)
 app.command(worst_case)
 app.command(boolean)
 app.command(corrupt)

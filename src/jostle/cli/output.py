@@ -13,7 +13,7 @@ from jostle.base.files import check_writable
 from jostle.cli.options import SubjectOptions
 
 if TYPE_CHECKING:
-    from jostle.estimates import Comparison, Measurement, Sweep
+    from jostle.estimates import Comparison, Measurement, Stability, Sweep
 
 _EXAMPLES = {
     "-o": "report.html",
@@ -30,6 +30,7 @@ _MARKS = (  # what stands in results, reports and figures that jostle wrote
     b"Software\x00jostle",
     b"/Creator (jostle)",
 )
+_PICTURES = (".svg", ".png", ".pdf")
 _END = 2**16  # bytes at the beginning and at the end of a file in which they stand
 
 
@@ -67,6 +68,12 @@ def check_outputs(
         check_writable(path, _EXAMPLES.get(flag, "result.json"))
 
 
+def check_plot(path: Path | None) -> None:
+    """Raise unless ``--plot`` names a file of a format that figures can have."""
+    if path is not None and path.suffix.lower() not in _PICTURES:
+        raise UsageError(f"--plot {path} must end in {', '.join(_PICTURES)}; its ending decides the format")
+
+
 def files_read(
     options: SubjectOptions, weights: Sequence[str], *more: tuple[str, Path | None]
 ) -> list[tuple[str, str | Path | None]]:
@@ -85,7 +92,7 @@ def is_ours(path: Path) -> bool:
     return any(mark in begin or mark in end for mark in _MARKS)
 
 
-def show(result: "Measurement | Comparison | Sweep", notes: Iterable[str], options: SubjectOptions) -> None:
+def show(result: "Measurement | Comparison | Sweep | Stability", notes: Iterable[str], options: SubjectOptions) -> None:
     """Print a result, then save it: a file that cannot be written does not take the numbers with it.
 
     Arguments:

@@ -184,7 +184,12 @@ def _margins(outputs: Tensor) -> Tensor:
 
 
 def read_subject(
-    options: SubjectOptions, models: Mapping[str, Any], *, label: str | None = None, labelled: bool = True
+    options: SubjectOptions,
+    models: Mapping[str, Any],
+    *,
+    label: str | None = None,
+    labelled: bool = True,
+    tokens: str | None = None,
 ) -> Subject:
     """The inputs that the options name, with models that are loaded.
 
@@ -193,6 +198,7 @@ def read_subject(
         models: by name.
         label: the column of labels of a file of texts.
         labelled: whether labels are of use, for the accuracy.
+        tokens: what a token is where the options do not say it and inputs are no texts.
     """
     check_limit(options.limit)
     notes = list[str]()
@@ -209,12 +215,13 @@ def read_subject(
             raise UsageError(
                 f"--{name.replace('_', '-')} is for texts, and --data {options.data} is none: leave it out"
             )
-    if options.tokens is None:
+    spec = options.tokens or tokens
+    if spec is None:
         raise UsageError(
             "--tokens is missing: say what a token is, for example --tokens patches:4, rows or coordinates"
         )
     plain = unwrap(models)
-    view = specs.build(VIEWS, options.tokens, "tokens", TokenView)
+    view = specs.build(VIEWS, spec, "tokens", TokenView)
     matched = match_inputs(inputs, plain.values())
     return Subject(plain, models, matched, view, labels=labels if labelled else None, notes=notes if labelled else [])
 

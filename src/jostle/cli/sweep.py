@@ -18,12 +18,11 @@ from jostle.cli.options import (
     model_specs,
     weight_files,
 )
-from jostle.cli.output import check_outputs, files_read, say, show
+from jostle.cli.output import check_outputs, check_plot, files_read, say, show
 
 if TYPE_CHECKING:
     from jostle.cli.subject import Subject
 
-_PICTURES = (".svg", ".png", ".pdf")
 _KIND = "gaussian-noise"
 
 STDS_HELP = (
@@ -67,8 +66,7 @@ def sweep(
     """
     specs = model_specs(model)
     files = weight_files(weights or [], specs)
-    if options.plot is not None and options.plot.suffix.lower() not in _PICTURES:
-        raise UsageError(f"--plot {options.plot} must end in {', '.join(_PICTURES)}; its ending decides the format")
+    check_plot(options.plot)
     outputs = {"--output": options.output, "--plot": options.plot}
     check_outputs(outputs, force=options.force, read=files_read(options, list(files.values())))
     from jostle.cli.subject import load_models, make_request, plan_of, read_subject

@@ -1,11 +1,12 @@
-"""Sensitivities with intervals: ``measure``, ``compare`` and ``sweep``, and what they return.
+"""Sensitivities with intervals: ``measure``, ``compare``, ``sweep`` and ``stability``, and what they return.
 
 A call becomes a ``Request`` (``request``), the loop of its plan runs (``measure``), tallies count and estimate
-(``tallies``), and results carry the numbers to people and files (``result``, ``sweep``).
+(``tallies``), and results carry the numbers to people and files (``result``, ``sweep``, ``stability``).
 """
 
 from jostle.estimates.measure import Interrupted, JostleWarning, compare, measure
 from jostle.estimates.result import Comparison, Difference, MeanChange, Measurement, Profile
+from jostle.estimates.stability import Stability, StabilityPoint, stability
 from jostle.estimates.sweep import Sweep, sweep
 
 __all__ = [
@@ -16,8 +17,11 @@ __all__ = [
     "MeanChange",
     "Measurement",
     "Profile",
+    "Stability",
+    "StabilityPoint",
     "Sweep",
     "compare",
     "measure",
+    "stability",
     "sweep",
 ]

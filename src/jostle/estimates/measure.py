@@ -28,6 +28,7 @@ from jostle.sampling import DefaultPlan, Grid, Plan, TrialEvaluation, Trials, Un
 from jostle.tokens import TokenView
 
 if TYPE_CHECKING:
+    from jostle.estimates.stability import Stability
     from jostle.estimates.sweep import Sweep
 
 AnyPlan = TypeVar("AnyPlan", Grid, Until)
@@ -42,10 +43,10 @@ class JostleWarning(UserWarning):
 class Interrupted(KeyboardInterrupt):
     """Raised when Ctrl-C ends a measurement after its first results.
 
-    ``result`` holds them: a ``Measurement``, ``Comparison`` or ``Sweep`` whose intervals are valid.
+    ``result`` holds them: a ``Measurement``, ``Comparison``, ``Sweep`` or ``Stability`` whose intervals are valid.
     """
 
-    def __init__(self, result: "Measurement | Comparison | Sweep") -> None:
+    def __init__(self, result: "Measurement | Comparison | Sweep | Stability") -> None:
         super().__init__("interrupted; .result holds what was known by then")
         self.result = result
 

@@ -1,4 +1,4 @@
-"""Lines with bands: a quantity over training steps, noise levels or positions; and the figure of a sweep."""
+"""Lines with bands: a quantity over training steps, noise levels or positions; and figures of sweep and stability."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -26,7 +26,7 @@ from jostle.figures.style import (
 )
 
 if TYPE_CHECKING:
-    from jostle.estimates import Sweep
+    from jostle.estimates import Stability, Sweep
 
 _WIDE = 10.0  # the ratio of strengths above which the horizontal axis is logarithmic
 
@@ -114,4 +114,15 @@ def sweep_figure(sweep: "Sweep") -> Figure:
         x_label=f"{sweep.parameter} of {sweep.perturbation}",
         y_label=f"{quantity(measured[0])}, {s.level:.0%} intervals for {TARGETS[s.target]}",
         log_x=bool(positive) and max(positive) > _WIDE * min(positive),
+    )
+
+
+def stability_figure(stability: "Stability") -> Figure:
+    """Noise stability against rho, a line with the band of its intervals."""
+    value, low, high = ([getattr(point, end) for point in stability.points] for end in ("value", "low", "high"))
+    s = stability.settings
+    return curves(
+        [Series(stability.name, stability.rhos, value, low, high)],
+        x_label="rho, the correlation of the moved input with the input",
+        y_label=f"{stability.response}, {s.level:.0%} intervals for {TARGETS[s.target]}",
     )

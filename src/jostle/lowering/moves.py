@@ -11,7 +11,7 @@ from torch import Tensor
 from jostle.base import specs
 from jostle.base.errors import UsageError
 from jostle.lowering.text_moves import Inside, TextMover
-from jostle.perturbations import PERTURBATIONS, GaussianNoise, Perturbation, Sphere
+from jostle.perturbations import PERTURBATIONS, Correlated, GaussianNoise, Perturbation
 from jostle.tokens import VIEWS, Batch, Inputs, TextView, TokenView, Whole
 from jostle.tokens.inputs import ONLY
 
@@ -43,7 +43,7 @@ class TokenMover:
     @property
     def moves_nothing(self) -> bool:
         """Whether no token ever changes: noise of std 0, or a step of length 0."""
-        return isinstance(self.perturbation, GaussianNoise | Sphere) and self.perturbation.is_deterministic
+        return self.perturbation.moves_nothing
 
     def move_for(
         self,
@@ -123,6 +123,9 @@ class TokenMover:
         if isinstance(self.perturbation, GaussianNoise):
             noise = torch.randn(tokens.shape, generator=generator, device=device, dtype=tokens.dtype)
             return tokens + self.perturbation.std * noise
+        if isinstance(self.perturbation, Correlated) and self.perturbation.table is None:
+            noise = torch.randn(tokens.shape, generator=generator, device=device, dtype=tokens.dtype)
+            return self.perturbation.mix(tokens, noise)
         needed = len(tokens), self.perturbation.num_uniforms(tokens.shape[1])
         uniforms = torch.rand(needed, generator=generator, device=device, dtype=torch.float64)
         numbers = uniforms.clamp_(min=_SMALLEST_UNIFORM).cpu().numpy()

@@ -1,19 +1,24 @@
-"""A loss term: how much the logits change when one token is jostled; and the squares that its released code jostles."""
+"""Loss terms: how much the logits change when one token is jostled, or how little is left when all of them are.
 
+``ChangePenalty`` is what both terms share, ``SensitivityPenalty`` and ``StabilityPenalty`` are the terms, and
+``UnalignedSquares`` are the squares that the released code of the first jostles.
+"""
+
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
-from jostle.base import checks
+from jostle.base import checks, specs
 from jostle.base.errors import UsageError
 from jostle.base.specs import written
 from jostle.lowering.answer import ask, read_logits
 from jostle.lowering.moves import TokenMover, named_tensors, read_batch
-from jostle.perturbations import GaussianNoise, Perturbation
-from jostle.tokens import TokenView
+from jostle.perturbations import Correlated, GaussianNoise, Perturbation
+from jostle.tokens import VIEWS, TextView, TokenView, Whole
 from jostle.tokens.views import must_fit
 
 _Inputs = Tensor | Mapping[str, Tensor]
@@ -21,57 +26,38 @@ _HALF = (torch.bfloat16, torch.float16)
 _PASSES_WITH_BACKWARD = 3  # a backward pass counts as two
 
 
-class SensitivityPenalty:
-    """strength * mean over inputs x and logits k of (f_k(x with one random token jostled) - f_k(x))^2.
+class ChangePenalty(ABC):
+    """strength * what ``compare`` makes of the logits of a batch and those of the batch with some tokens moved.
 
-    Each call draws one token of every input and one noise for it. The gradient goes through both passes. Paper 1
-    (2403.06925), Section 7.1, minimises (1 - p) * cross-entropy + p * that mean with p = 0.25, aligned 4 x 4 patches
-    and noise of std 1: that is ``combine``, or ``mix=True`` in ``jostle.training.fit``. Calling the penalty gives the
-    term alone, for a loss that keeps its weight.
-
-    >>> bits = torch.tensor([[1.0, -1.0, 1.0]])
-    >>> penalty = SensitivityPenalty(tokens="coordinates", perturbation="sign-flip", strength=0.25)
-    >>> float(penalty(lambda x: x.sum(dim=1), bits))  # a flip changes the sum by 2, and 0.25 * 2^2 = 1
-    1.0
-    >>> penalty.passes  # one clean, one jostled, no gradient
-    2
-
-    The model answers in the mode it is in. In train mode dropout is independent in the two passes, as in the paper, so
-    part of the term is dropout's own noise. BatchNorm normalises the clean and the jostled batch separately, and its
-    running statistics include both. NaN in inputs or logits makes the term NaN, as it does a loss, and raises nothing:
-    gradient scalers rely on it.
-
-    With a strength or std of 0 the term is exactly 0, without a pass and without a random number.
+    The gradient goes through both passes. The model answers in the mode it is in. In train mode dropout is independent
+    in the two passes, so part of the term is dropout's own noise. BatchNorm normalises the two batches separately, and
+    its running statistics include both. NaN in inputs or logits makes the term NaN, as it does a loss, and raises
+    nothing: gradient scalers rely on it. With a strength of 0, or a perturbation that moves nothing, the term is
+    exactly 0, without a pass and without a random number.
 
     Attributes:
+        name: in descriptions.
         passes: how many inputs the model answered for the penalty, over all calls. A backward pass counts as two, and
             is counted when the term is made: 3 for an input whose clean logits are given, 6 otherwise.
 
     Arguments:
-        tokens: what a token is, an object or a spec. The released code has ``UnalignedSquares(4, released=True)``.
-        std: of the noise: short for ``perturbation=GaussianNoise(std)``; by default 1.
+        mover: what is moved, and how.
         strength: the weight of the term, at least 0; at most 1 for ``combine`` and ``mix``.
-        perturbation: any perturbation of jostle, an object or a spec.
         mix: whether ``jostle.training.fit`` minimises ``combine`` (true) or loss + penalty (false).
     """
 
-    def __init__(
-        self,
-        *,
-        tokens: TokenView | str = "patches:4",
-        std: float | None = None,
-        strength: float = 0.25,
-        perturbation: Perturbation | str | None = None,
-        mix: bool = False,
-    ) -> None:
+    name: ClassVar[str]
+
+    def __init__(self, mover: TokenMover, strength: float, mix: bool) -> None:
+        self._mover = mover
         self.strength, self.mix = checks.number("strength", strength, least=0), checks.truth("mix", mix)
-        if std is not None and perturbation is not None:
-            raise UsageError(f"std={std} and perturbation={perturbation!r} of SensitivityPenalty: give one of them")
-        noise = GaussianNoise(1.0 if std is None else checks.number("std", std, least=0))
-        self._mover = TokenMover(tokens, noise if perturbation is None else perturbation)
         self.passes = 0
         if mix:
             self._check_share()
+
+    @abstractmethod
+    def compare(self, before: Tensor, after: Tensor) -> Tensor:
+        """The term without the strength, a scalar, from the logits (batch, ...) of clean and of moved inputs."""
 
     @property
     def loss_share(self) -> float:
@@ -111,7 +97,7 @@ class SensitivityPenalty:
         mask: Tensor | None = None,
         generator: torch.Generator | None = None,
     ) -> Tensor:
-        """(1 - strength) * loss + the penalty: the objective of paper 1. Arguments as in the call."""
+        """(1 - strength) * loss + the penalty. Arguments as in the call."""
         self._check_share()
         if not isinstance(loss, Tensor | float | int):
             raise UsageError(f"loss of type {type(loss).__name__} must be a number: call combine(loss, model, inputs)")
@@ -128,7 +114,7 @@ class SensitivityPenalty:
         mask: Tensor | None = None,
         generator: torch.Generator | None = None,
     ) -> Tensor:
-        """The mean squared change of the logits, without the strength. Arguments as in the call."""
+        """The term without the strength. Arguments as in the call."""
         if self._mover.moves_nothing:
             return _zero(inputs)
         batch = read_batch(inputs)
@@ -145,7 +131,7 @@ class SensitivityPenalty:
             )
         passes = _PASSES_WITH_BACKWARD if after.requires_grad else 1
         self.passes += size * passes * (2 if clean is None else 1)
-        return (_at_least_single(after) - _at_least_single(before)).square().mean()
+        return self.compare(_at_least_single(before), _at_least_single(after))
 
     def describe(self) -> str:
         """All settings in one line, which distinguishes the checkpoints of different penalties."""
@@ -154,7 +140,7 @@ class SensitivityPenalty:
             f"perturbation={self._mover.perturbation.describe()}",
             f"strength={written(self.strength)}",
         ]
-        return f"sensitivity-penalty({', '.join(parts)}{', mix' if self.mix else ''})"
+        return f"{self.name}({', '.join(parts)}{', mix' if self.mix else ''})"
 
     def __repr__(self) -> str:
         return self.describe()
@@ -162,9 +148,117 @@ class SensitivityPenalty:
     def _check_share(self) -> None:
         if self.strength > 1:
             raise UsageError(
-                f"strength={self.strength} of SensitivityPenalty leaves the loss a share of {1 - self.strength:g}; "
+                f"strength={self.strength} of {type(self).__name__} leaves the loss a share of {1 - self.strength:g}; "
                 "combine and mix need a strength of at most 1, or add the penalty to the loss"
             )
+
+
+class SensitivityPenalty(ChangePenalty):
+    """strength * mean over inputs x and logits k of (f_k(x with one random token jostled) - f_k(x))^2.
+
+    Each call draws one token of every input and one noise for it. The gradient goes through both passes. Paper 1
+    (2403.06925), Section 7.1, minimises (1 - p) * cross-entropy + p * that mean with p = 0.25, aligned 4 x 4 patches
+    and noise of std 1: that is ``combine``, or ``mix=True`` in ``jostle.training.fit``. Calling the penalty gives the
+    term alone, for a loss that keeps its weight.
+
+    >>> bits = torch.tensor([[1.0, -1.0, 1.0]])
+    >>> penalty = SensitivityPenalty(tokens="coordinates", perturbation="sign-flip", strength=0.25)
+    >>> float(penalty(lambda x: x.sum(dim=1), bits))  # a flip changes the sum by 2, and 0.25 * 2^2 = 1
+    1.0
+    >>> penalty.passes  # one clean, one jostled, no gradient
+    2
+
+    ``ChangePenalty`` says what holds for dropout, BatchNorm, NaN, a strength or std of 0, and ``passes``.
+
+    Arguments:
+        tokens: what a token is, an object or a spec. The released code has ``UnalignedSquares(4, released=True)``.
+        std: of the noise: short for ``perturbation=GaussianNoise(std)``; by default 1.
+        strength: the weight of the term, at least 0; at most 1 for ``combine`` and ``mix``.
+        perturbation: any perturbation of jostle, an object or a spec.
+        mix: whether ``jostle.training.fit`` minimises ``combine`` (true) or loss + penalty (false).
+    """
+
+    name = "sensitivity-penalty"
+
+    def __init__(
+        self,
+        *,
+        tokens: TokenView | str = "patches:4",
+        std: float | None = None,
+        strength: float = 0.25,
+        perturbation: Perturbation | str | None = None,
+        mix: bool = False,
+    ) -> None:
+        checks.number("strength", strength, least=0)
+        if std is not None and perturbation is not None:
+            raise UsageError(f"std={std} and perturbation={perturbation!r} of SensitivityPenalty: give one of them")
+        noise = GaussianNoise(1.0 if std is None else checks.number("std", std, least=0))
+        super().__init__(TokenMover(tokens, noise if perturbation is None else perturbation), strength, mix)
+
+    def compare(self, before: Tensor, after: Tensor) -> Tensor:
+        """The mean squared change of the logits."""
+        return (after - before).square().mean()
+
+
+class StabilityPenalty(ChangePenalty):
+    """strength * (1 - noise stability of the logits over the batch), with all tokens replaced by rho-correlated ones.
+
+        1 - stability = sum |f(x) - f(y)|^2 / (sum |f(x)|^2 + sum |f(y)|^2)
+
+    where y is a rho-correlated copy of x (``Correlated``) and the sums go over the inputs of the batch. Where y has the
+    law of x the expected numerator and denominator give 1 - E[f(x) f(y)] / E[f(x)^2], the lost correlation that
+    ``jostle.stability`` measures. The term is between 0 and 2 and does not change with the size of the logits, so that
+    smaller logits do not lower it, as they lower ``SensitivityPenalty``. Of several logits their mean over the classes
+    is taken away first, which no prediction and no cross-entropy sees.
+
+    Regularisation by noise stability is that of arXiv 2602.08287. Its code is not released, and the exact form of its
+    term, rho and weight are not known to us: this normalised form is our choice.
+
+    >>> bits = torch.tensor([[1.0, -1.0, 1.0], [1.0, 1.0, 1.0]])
+    >>> penalty = StabilityPenalty(rho=-1.0, vocabulary=(-1, 1))  # all bits are flipped, and the sum changes its sign
+    >>> float(penalty(lambda x: x.sum(dim=1), bits))
+    2.0
+
+    ``ChangePenalty`` says what holds for dropout, BatchNorm, NaN, a strength of 0 or a rho of 1, and ``passes``.
+
+    Arguments:
+        rho: the correlation of the moved batch with the batch.
+        strength: the weight of the term.
+        tokens: ``Embeddings()`` for noise in all vectors of a text, ``Words()`` for ids; by default all numbers of the
+            input.
+        vocabulary: for ids and bits, see ``Correlated``.
+        centre, std: of real-valued tokens, see ``Correlated``.
+        mix: as for ``ChangePenalty``.
+    """
+
+    name = "stability-penalty"
+
+    def __init__(
+        self,
+        *,
+        rho: float = 0.9,
+        strength: float = 1.0,
+        tokens: TokenView | str = "whole",
+        vocabulary: Any = None,
+        centre: float = 0.0,
+        std: float = 1.0,
+        mix: bool = False,
+    ) -> None:
+        noise = Correlated(rho, vocabulary, centre, std)
+        view = specs.build(VIEWS, tokens, "tokens", TokenView)
+        every = replace(view, whole=True) if isinstance(view, TextView) else Whole(key=view.key, mask_key=view.mask_key)
+        super().__init__(TokenMover(every, noise), strength, mix)
+
+    def compare(self, before: Tensor, after: Tensor) -> Tensor:
+        """The lost correlation of the logits, symmetric in the two batches; 0 where both are 0."""
+        before, after = (_without_mean(logits) for logits in (before, after))
+        total = before.square().sum() + after.square().sum()
+        return (after - before).square().sum() / total.clamp_min(torch.finfo(total.dtype).tiny)
+
+
+def _without_mean(logits: Tensor) -> Tensor:
+    """Logits (batch, classes) without their mean over the classes; a single logit stays."""
+    return logits if logits.dim() < 2 or logits.shape[-1] == 1 else logits - logits.mean(dim=-1, keepdim=True)
 
 
 def _given_logits(clean: Any, size: int) -> Tensor:

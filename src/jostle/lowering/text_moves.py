@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from jostle.base.errors import UsageError
 from jostle.perturbations import Deletion, Perturbation
 from jostle.tokens import Batch, Embeddings, Inputs, Site, TextView
 from jostle.tokens.inputs import ONLY
@@ -19,7 +20,7 @@ Inside = contextlib.AbstractContextManager[None]
 
 
 class TextMover:
-    """Moves one random token of each text of a batch, or all tokens for ``Embeddings(whole=True)``.
+    """Moves one random token of each text of a batch, or all tokens for a view with ``whole=True``.
 
     Arguments:
         view: ``Words`` or ``Embeddings``.
@@ -60,11 +61,13 @@ class TextMover:
         held = Inputs(batch[ONLY] if set(batch) == {ONLY} else batch, self.view, mask, pad)
         ids = batch[held.key]
         allowed = None if held.mask is None else torch.from_numpy(held.mask)
-        if isinstance(self.view, Embeddings) and self.view.whole:
+        if self.view.whole:
             moving = (
                 torch.ones_like(ids).bool() if held.moving is None else torch.from_numpy(held.moving).to(ids.device)
             )
-            return batch, self._moving_embeddings(model, self.view, moving, chosen, ids, generator)
+            if isinstance(self.view, Embeddings):
+                return batch, self._moving_embeddings(model, self.view, moving, chosen, ids, generator)
+            return {**batch, held.key: self._move_words(ids, moving, generator)}, contextlib.nullcontext()
         columns = self._choose_positions(len(ids), ids.shape[1], allowed, ids.device, generator)
         if isinstance(self.view, Embeddings):
             one = torch.arange(ids.shape[1], device=ids.device) == columns[:, None]
@@ -109,6 +112,16 @@ class TextMover:
 
         rows, width = ids.shape
         return Site(model, view, takes_whole=True).edited(move, (rows, width))
+
+    def _move_words(self, ids: Tensor, moving: Tensor, generator: torch.Generator | None) -> Tensor:
+        """Token ids (batch, columns) with each that is ``moving`` changed as it would be alone."""
+        before = ids[moving][:, None]
+        self.perturbation.check(before[:1])
+        if self.perturbation.closes_up:
+            raise UsageError(f"perturbation={self.perturbation.describe()} of whole texts: leave out whole=true")
+        after = ids.clone()
+        after[moving] = self._move_tokens(before, generator)[:, 0]
+        return after
 
     def _delete_tokens(self, batch: Batch, held: Inputs, columns: Tensor) -> Batch:
         """The batch without the tokens at ``columns``; the gaps are closed."""

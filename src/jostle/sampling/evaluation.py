@@ -170,16 +170,33 @@ class TrialEvaluation:
         definition; it is left out and costs no pass. A deleted token always counts as changed.
         """
         before = self.inputs.tokens(trials.inputs, trials.tokens)
-        after = self.perturbation.apply(before, self._uniforms(trials, self._num_uniforms))
+        if self.inputs.moving is not None:
+            after = self._moved_texts(trials, before)
+        else:
+            after = self.perturbation.apply(before, self._uniforms(trials, self._num_uniforms))
         is_moved = (after != before).any(dim=1).numpy() | self.perturbation.closes_up
         moved = np.flatnonzero(is_moved)
         return moved, after if len(moved) == len(after) else after[torch.from_numpy(moved)]
+
+    def _moved_texts(self, trials: Trials, texts: Tensor) -> Tensor:
+        """Whole texts, (trials, columns) token ids, with every token that may move changed as it would be alone."""
+        assert self.inputs.moving is not None
+        owner, columns = np.nonzero(self.inputs.moving[trials.inputs])
+        needed = self.perturbation.num_uniforms(1)
+        uniforms = self._uniforms(Trials(trials.inputs[owner], columns, trials.draws[owner]), needed)
+        rows, places = torch.from_numpy(owner), torch.from_numpy(columns)
+        after = texts.clone()
+        after[rows, places] = self.perturbation.apply(texts[rows, places][:, None], uniforms)[:, 0]
+        return after
 
     def jostled(self, trials: Trials, tokens: Tensor, starts: Integers | None = None) -> Batch:
         """The inputs of these trials with their one token replaced by ``tokens`` (trials, dim)."""
         batch, places = self._texts(trials, starts)
         columns = torch.from_numpy(places)
         key, padding = self.inputs.key, self.inputs.padding
+        if self.inputs.moving is not None:  # the columns of the batch, of whole texts
+            first, width = int(-places[0]), batch[key].shape[1]
+            return {**batch, key: tokens[:, first : first + width].contiguous()}
         if not self.perturbation.closes_up or padding is None:
             self.inputs.view.put(batch[key], columns, tokens)
             return batch

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from jostle.base.errors import FailureError, UsageError
-from jostle.perturbations import Deletion, Perturbation, ReplaceBy, UniformToken
+from jostle.perturbations import Correlated, Deletion, Perturbation, ReplaceBy, UniformToken
 from jostle.sampling.plans import Integers
 from jostle.tokens import Inputs, TokenFunction, Words
 from jostle.tokens.text import check_words, configured_padding
@@ -100,6 +100,8 @@ def padding_to_fill_with(perturbation: Perturbation, inputs: Inputs, functions: 
             f"perturbation={perturbation.describe()} takes tokens out of texts: use tokens=words, not "
             f"{inputs.view.describe()}"
         )
+    if inputs.moving is not None:
+        raise UsageError(f"perturbation={perturbation.describe()} would leave nothing of a text: leave out whole=true")
     short = np.flatnonzero(inputs.padding.lengths < 2)
     if len(short):
         raise UsageError(
@@ -134,8 +136,9 @@ def _check_known(perturbation: Perturbation, inputs: Inputs, function: TokenFunc
         return
     low, high = int(ids.min()), int(ids.max())
     span = f"the id {low}" if low == high else f"ids from {low} to {high}"
-    remedy = "give it ids of that vocabulary, e.g. uniform-token:{words}"
-    if not isinstance(perturbation, UniformToken):
+    option = "vocabulary=" if isinstance(perturbation, Correlated) else "uniform-token:"
+    remedy = f"give it ids of that vocabulary, e.g. {option}{{words}}"
+    if not isinstance(perturbation, UniformToken | Correlated):
         remedy = "give it an id of that vocabulary"
     what = f"perturbation={perturbation.describe()} puts {span} into texts"
     check_words(function.model, low, high, what, function.name, remedy)
@@ -143,7 +146,7 @@ def _check_known(perturbation: Perturbation, inputs: Inputs, function: TokenFunc
 
 def _new_ids(perturbation: Perturbation) -> Tensor | None:
     """The ids that may replace a word; None if a perturbation does not name them."""
-    ids = perturbation.table if isinstance(perturbation, UniformToken) else None
+    ids = perturbation.table if isinstance(perturbation, UniformToken | Correlated) else None
     return perturbation.value if isinstance(perturbation, ReplaceBy) else ids
 
 

@@ -17,7 +17,7 @@ from torch.utils.data import BatchSampler, DataLoader, RandomSampler, Sequential
 from jostle.base.errors import UsageError
 from jostle.tokens.padding import Padding, share_by_position
 from jostle.tokens.text import check_ids, real_tokens, special_missing
-from jostle.tokens.text_views import SPECIAL_KEY, Embeddings, TextView
+from jostle.tokens.text_views import SPECIAL_KEY, TextView
 from jostle.tokens.views import TokenView
 
 Batch = dict[str, Tensor]
@@ -116,6 +116,8 @@ class Inputs:
         """The first token of the first input, (1, dim): what a perturbation is checked against."""
         first = self.batch(np.zeros(1, dtype=np.int64))[self.key]
         zero = torch.zeros(1, dtype=torch.int64)
+        if isinstance(self.view, TextView) and self.view.whole and first.dim() == 2:
+            return first[:, :1]  # each token of a whole text moves as it would alone
         return self.view.pick(first, zero, zero)
 
     def nth_token(self, inputs: Integers, nth: Integers) -> Integers:
@@ -231,7 +233,7 @@ class Inputs:
             why = f"without a token that is {'' if is_only else 'not '}special {'and not' if is_only else 'or'} masked"
             mask = mask & (special if is_only else ~special)
         usable = self._usable(mask, why)
-        if isinstance(view, Embeddings) and view.whole:
+        if view.whole:
             self.moving = mask
             return None
         if special is not None:

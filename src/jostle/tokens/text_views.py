@@ -30,28 +30,37 @@ class TextView(TokenView):
         special_ids: the ids of special tokens; by default ``special_tokens_mask`` of the inputs marks them.
         alignment: what a position is in a profile: ``left``, the number of the token in its text, from 0; or ``right``,
             counted so that the last tokens of all texts share the last position.
+        whole: whether a text is one token, as an image is with ``Whole()``: all its tokens change at once, each as it
+            would alone, the control of paper 1, Table 4. Padding stays as it is.
     """
 
     special: bool | Literal["only"] = True
     special_ids: Sequence[int] | int | None = None
     alignment: Literal["left", "right"] = "left"
+    whole: bool = False
 
     def __post_init__(self) -> None:
         if not isinstance(self.special, bool) and self.special != "only":
             raise checks.wrong("special", self.special, "true, false or only")
         object.__setattr__(self, "special_ids", read_special_ids(self.special_ids))
         checks.choice("alignment", self.alignment, ("left", "right"))
+        checks.truth("whole", self.whole)
+        if self.whole and self.alignment != "left":
+            raise UsageError(
+                f"alignment={self.alignment!r} of {type(self).__name__}(whole=True): a whole text has one position"
+            )
 
     def positions(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         must_fit(len(shape) >= 1, self, shape, "expected token ids (batch, tokens)")
-        return shape[:1]
+        return (1,) if self.whole else shape[:1]
 
     def grid(self, batch: Tensor) -> Tensor:
-        return batch
+        return batch.unsqueeze(1) if self.whole else batch
 
     def options(self) -> list[str]:
         """The arguments that differ from the defaults, as parts of a spec."""
-        options = [] if self.special is True else [f"special={str(self.special).lower()}"]
+        options = ["whole=true"] if self.whole else []
+        options += [] if self.special is True else [f"special={str(self.special).lower()}"]
         if self.special_ids is not None:
             options.append(f"special_ids={written_list(read_special_ids(self.special_ids) or ())}")
         return options if self.alignment == "left" else [*options, f"alignment={self.alignment}"]
@@ -60,7 +69,7 @@ class TextView(TokenView):
 @VIEWS.register("words")
 @dataclass(frozen=True)
 class Words(TextView):
-    """Token ids as tokens: for ``UniformToken``, ``ReplaceBy`` and ``Deletion``.
+    """Token ids as tokens: for ``UniformToken``, ``ReplaceBy``, ``Deletion`` and ``Correlated``.
 
     >>> Words(special=False).describe()
     'words:special=false'
@@ -86,30 +95,18 @@ class Embeddings(TextView):
         where: ``after``, the embedded text that enters the first layer: words and positions, after their LayerNorm if
             there is one; or ``before``, the word vectors alone, the output of ``get_input_embeddings()``.
         module: the path of another module whose output, (batch, tokens, dim), is jostled, e.g. ``transformer.drop``.
-        whole: whether a text is one token, as an image is with ``Whole()``: all its vectors change at once, each as it
-            would alone, the control of paper 1, Table 4. Padding stays as it is.
     """
 
     where: Literal["after", "before"] = "after"
     module: str | None = field(default=None, kw_only=True)
-    whole: bool = field(default=False, kw_only=True)
 
     def __post_init__(self) -> None:
         super().__post_init__()
         checks.choice("where", self.where, ("after", "before"))
         if self.module is not None and self.where == "before":
             raise UsageError(f"where='before' and module={self.module!r} of Embeddings: give one of them")
-        checks.truth("whole", self.whole)
-        if self.whole and self.alignment != "left":
-            raise UsageError(f"alignment={self.alignment!r} of Embeddings(whole=True): a whole text has one position")
-
-    def positions(self, shape: tuple[int, ...]) -> tuple[int, ...]:
-        return (1,) if self.whole else super().positions(shape)
-
-    def grid(self, batch: Tensor) -> Tensor:
-        return batch.unsqueeze(1) if self.whole else super().grid(batch)
 
     @property
     def spec(self) -> str:
         place = self.where if self.module is None else f"module={self.module}"
-        return "embeddings:" + ",".join([place, *(["whole=true"] if self.whole else []), *self.options()])
+        return "embeddings:" + ",".join([place, *self.options()])
