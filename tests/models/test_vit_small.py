@@ -169,7 +169,8 @@ def test_dropout_is_random_in_training_and_absent_at_zero():
         model = models.create("vit-small", **sizes, **shares, seed=0).double()
         assert not torch.equal(model(images), model(images))
     model = models.create("vit-small", **sizes, dropout=0.0, embedding_dropout=0, seed=0).double()
-    assert torch.equal(model(images), model.eval()(images))
+    assert torch.equal(model(images), model(images))
+    torch.testing.assert_close(model(images), model.eval()(images), rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -190,3 +191,23 @@ def test_printing_shows_what_shapes_do_not():
     printed = repr(models.create("vit-small", heads=4, dim_head=8, depth=1, attention="relu"))
     assert "heads=4, dim_head=8, kind='relu', dropout=0.1" in printed
     assert "image_size=32, patch_size=4, shift=1" in printed
+
+
+@pytest.mark.parametrize("depth", [1, 3])
+@pytest.mark.parametrize("kind", ["softmax", "relu", "linear"])
+def test_reading_one_token_of_the_last_block_gives_what_all_tokens_give(kind, depth):
+    sizes = {"image_size": 8, "channels": 1, "dim": 8, "heads": 2, "dim_head": 3, "mlp_dim": 8, "depth": depth}
+    model = models.create("vit-small", attention=kind, seed=0, **sizes).double().eval()
+    images, seen = normal(5, 1, 8, 8), []
+    read = model(images)
+    read_gradients = torch.autograd.grad(read.square().sum(), list(model.parameters()))
+    handle = model.blocks[-1].register_forward_hook(lambda *given: seen.append(given[2].shape[1]))
+    whole = model(images)
+    whole_gradients = torch.autograd.grad(whole.square().sum(), list(model.parameters()))
+    handle.remove()
+    assert seen == [5]  # the hook saw all tokens
+    torch.testing.assert_close(read, whole, rtol=1e-12, atol=1e-12)
+    torch.testing.assert_close(read_gradients, whole_gradients, rtol=1e-9, atol=1e-11)
+    assert read.std(dim=0).min() > 1e-3
+    model.blocks[-1].read_first = lambda tokens: 1 / 0
+    model.train()(images)  # in training all tokens go through

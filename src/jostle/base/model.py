@@ -42,6 +42,12 @@ def eval_mode(*models: Any) -> Iterator[bool]:
             part.training = mode
 
 
+def has_hooks(model: Any) -> bool:
+    """Whether somebody looks at a part of this model, or changes what it gives out, each time it is called."""
+    modules = model.modules() if isinstance(model, nn.Module) else ()
+    return any(part._forward_hooks or part._forward_pre_hooks for part in modules)
+
+
 def device_of(model: Any) -> torch.device:
     """The device of a model: that of its first parameter, or else of its first buffer; the CPU for a function."""
     if not isinstance(model, nn.Module):

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from jostle.base import checks
+from jostle.base.model import has_hooks
 from jostle.models import register
 from jostle.models.images import check_images, check_patches
 from jostle.models.vit import ATTENTIONS, cut_patches
@@ -79,12 +80,21 @@ class SmallVisionTransformer(nn.Module):
         self.classifier = nn.Linear(dim, classes)
 
     def features(self, images: Tensor) -> Tensor:
-        """The class token of the last layer, (batch, dim)."""
+        """The class token of the last layer, (batch, dim).
+
+        In eval mode the last block computes no other token, unless somebody looks into the blocks by a hook.
+        """
         check_images(images, self.channels, self.image_size)
         patches = cut_patches(with_shifts(images, self.shift), self.patch_size)  # (batch, tokens - 1, patch_dim)
         tokens = torch.cat([self.class_token.expand(len(images), -1, -1), self.embed(patches)], dim=1)
-        tokens = self.blocks(self.drop(tokens + self.positions))  # (batch, tokens, dim)
-        summary: Tensor = self.norm(tokens[:, 0])  # (batch, dim)
+        tokens = self.drop(tokens + self.positions)  # (batch, tokens, dim)
+        if self.training or has_hooks(self.blocks):  # in training, dropout would draw other numbers
+            first = self.blocks(tokens)[:, 0]  # (batch, dim)
+        else:
+            last = self.blocks[-1]
+            assert isinstance(last, SmallViTBlock)
+            first = last.read_first(self.blocks[:-1](tokens))
+        summary: Tensor = self.norm(first)  # (batch, dim)
         return summary
 
     def forward(self, images: Tensor) -> Tensor:
@@ -126,6 +136,14 @@ class SmallViTBlock(nn.Module):
         mixed: Tensor = tokens + self.mlp(tokens)
         return mixed
 
+    def read_first(self, tokens: Tensor) -> Tensor:
+        """The first token that comes out, (batch, tokens, dim) -> (batch, dim), in eval mode."""
+        norm, attention = self.attention
+        assert isinstance(attention, LocalityAttention)
+        first = tokens[:, 0] + attention.read_first(norm(tokens))
+        mixed: Tensor = first + self.mlp(first)
+        return mixed
+
 
 class LocalityAttention(nn.Module):
     """Multi-head attention to all other tokens, A v with A made from the scores s = exp(log_temperature) q k^T.
@@ -149,6 +167,23 @@ class LocalityAttention(nn.Module):
         q, k, v = qkv.permute(2, 0, 3, 1, 4).unbind(0)  # each (batch, heads, tokens, dim_head)
         mixed = self.mix(q, k, v)  # (batch, heads, tokens, dim_head)
         joined: Tensor = self.to_out(mixed.transpose(1, 2).reshape(batch, num_tokens, -1))  # (batch, tokens, dim)
+        return joined
+
+    def read_first(self, tokens: Tensor) -> Tensor:
+        """What the first token gets from the others, (batch, tokens, dim) -> (batch, dim), in eval mode.
+
+        With one query, q (K x) = (q K) x and A (V x) = (A x) V: no token needs a key or a value of its own.
+        """
+        to_q, to_k, to_v = self.to_qkv.weight.reshape(3, self.heads, self.dim_head, -1)
+        q = torch.einsum("bd,hed->bhe", tokens[:, 0], to_q) * self.log_temperature.exp()
+        others = tokens[:, 1:]
+        scores = torch.einsum("bhe,hed->bhd", q, to_k) @ others.mT  # (batch, heads, others)
+        if self.kind == "softmax":
+            weights = scores.softmax(dim=-1)
+        else:
+            weights = (torch.relu(scores) if self.kind == "relu" else scores) / others.shape[1]
+        mixed = torch.einsum("bhd,hed->bhe", weights @ others, to_v)
+        joined: Tensor = self.to_out(mixed.flatten(start_dim=1))
         return joined
 
     def mix(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:

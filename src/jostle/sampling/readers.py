@@ -18,8 +18,9 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import Tensor
 
+from jostle.base.model import has_hooks
 from jostle.perturbations import Perturbation
 from jostle.responses import Response
 from jostle.sampling.plans import Batching, Integers, Trials
@@ -96,12 +97,6 @@ def switched_off() -> Iterator[None]:
         yield
     finally:
         _is_on = before
-
-
-def has_hooks(model: Any) -> bool:
-    """Whether somebody listens to a part of this model, or changes it, each time it is called."""
-    modules = model.modules() if isinstance(model, nn.Module) else ()
-    return any(part._forward_hooks or part._forward_pre_hooks for part in modules)
 
 
 class Pending:
