@@ -103,3 +103,12 @@ def read_text(path: str | Path, kind: str) -> str:
         raise UsageError(f"{kind} file {path} is not a text file ({error.reason})") from None
     except OSError as error:
         raise UsageError(f"{kind} file {path} cannot be read: {error.strerror or error}") from None
+
+
+def set_aside(path: str | Path) -> Path:
+    """Rename a file that cannot be used to a free name beside it, so that nothing is lost; returns that name."""
+    path = Path(path)
+    number = 1
+    while (aside := path.with_name(f"{path.name}.damaged-{number}")).exists():
+        number += 1
+    return path.rename(aside)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from jostle.base.errors import FailureError, UsageError
+from jostle.base.errors import FailureError, KeptFileError, UsageError
 
 Record = dict[str, Any]
 
@@ -85,9 +85,8 @@ class Store:
                 key, record = _read_line(line)
             except (ValueError, RecursionError) as error:
                 said = f"is damaged ({error})" if isinstance(error, _DamageError) else "is not a record"
-                raise UsageError(
-                    f"records {self.path}: line {number} {said}; take the line out, or move the file away to start anew"
-                ) from None
+                advice = "take the line out, or move the file away to start anew"
+                raise KeptFileError(f"records {self.path}: line {number} {said}; {advice}", self.path) from None
             yield key, record, end
 
 

@@ -31,7 +31,8 @@ from typing import cast
 import numpy as np
 import torch
 
-from jostle.base.errors import UsageError
+from jostle.base.errors import KeptFileError, UsageError
+from jostle.base.files import set_aside
 from jostle.base.progress import State
 from jostle.base.store import Record
 from jostle.studies.schema import Struct, to_plain
@@ -89,16 +90,35 @@ def do_cell(job: Job, report: Callable[[State], None]) -> CellOutcome:
     started = time.monotonic()
     record: Record | None = None
     error = trace = ""
-    with alone(job.cell.key), warnings.catch_warnings(record=True) as caught:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            job.folder.mkdir(parents=True, exist_ok=True)
-            context = Context(job.folder, report, job.data, job.device, job.networks)
-            record = _plain_record(job.study().measure(job.cell, job.settings, context))
+            record = _measure(job, report)
         except Exception as problem:
             error, trace = describe(problem), traceback.format_exc()
     texts = tuple(dict.fromkeys(f"{warning.category.__name__}: {warning.message}" for warning in caught))
     return CellOutcome(job.cell.key, record, time.monotonic() - started, texts, error, trace)
+
+
+def _measure(job: Job, report: Callable[[State], None]) -> Record:
+    """The record of a cell. A kept file that is damaged or foreign is set aside, and the cell starts again without it.
+
+    Only files in the folders of this run are set aside, each once.
+    """
+    job.folder.mkdir(parents=True, exist_ok=True)
+    context = Context(job.folder, report, job.data, job.device, job.networks)
+    while True:
+        try:
+            with alone(job.cell.key):
+                return _plain_record(job.study().measure(job.cell, job.settings, context))
+        except KeptFileError as problem:
+            is_ours = any(problem.path.is_relative_to(folder) for folder in (job.folder, job.networks))
+            if not is_ours or not problem.path.is_file():
+                raise
+            from jostle.estimates.measure import JostleWarning
+
+            kept = set_aside(problem.path)
+            warnings.warn(f"{problem}; it was kept as {kept.name} and made again", JostleWarning, stacklevel=2)
 
 
 def _plain_record(record: object) -> Record:

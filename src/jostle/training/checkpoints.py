@@ -6,6 +6,7 @@ loss and accuracy of every evaluation and the state of the gradient scaler are J
 """
 
 import json
+import zlib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -16,7 +17,7 @@ from safetensors import SafetensorError
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from jostle.base.errors import FailureError, UsageError
+from jostle.base.errors import FailureError, KeptFileError, UsageError
 from jostle.base.files import replacing
 from jostle.base.weights import fill_weights, read_weights
 from jostle.training.evaluation import Evaluation
@@ -67,19 +68,25 @@ def save(
         "settings": dict(settings),
         "scaler": scaler.state_dict(),
     }
-    _write(path, tensors, {"format": FORMAT, "training": json.dumps(training)})
+    about = json.dumps(training)
+    _write(path, tensors, {"format": FORMAT, "training": about, "crc32": _checksum(tensors, about)})
 
 
 def load(path: str | Path) -> Checkpoint:
     """Read the file that ``save`` wrote; any other file is an error of one line."""
-    tensors, metadata = read_weights(path)
+    try:
+        tensors, metadata = read_weights(path)
+    except UsageError as error:
+        raise KeptFileError(str(error), path) from None
     if "training" not in metadata:
-        raise UsageError(f"{path} holds weights but no training state, so training cannot continue from it")
+        raise KeptFileError(f"{path} holds weights but no training state, so training cannot continue from it", path)
     if metadata.get("format") != FORMAT:
         found = metadata.get("format")
-        raise UsageError(
-            f"checkpoint {path} has format {found!r}, this version reads {FORMAT!r}; delete it to start again"
+        raise KeptFileError(
+            f"checkpoint {path} has format {found!r}, this version reads {FORMAT!r}; delete it to start again", path
         )
+    if "crc32" in metadata and metadata["crc32"] != _checksum(tensors, metadata["training"]):
+        raise KeptFileError(f"checkpoint {path} is damaged (its checksum does not fit); delete it to start again", path)
     optimizer: dict[int, dict[str, Tensor]] = {}
     try:
         training = json.loads(metadata["training"])
@@ -91,7 +98,7 @@ def load(path: str | Path) -> Checkpoint:
             _, index, name = key.split("/", maxsplit=2)
             optimizer.setdefault(int(index), {})[name] = tensors.pop(key)
     except (ValueError, KeyError, TypeError) as error:
-        raise UsageError(f"checkpoint {path} is damaged ({error}); delete it to start again") from None
+        raise KeptFileError(f"checkpoint {path} is damaged ({error}); delete it to start again", path) from None
     return Checkpoint(tensors, optimizer, scaler, epochs, record, settings)
 
 
@@ -128,6 +135,14 @@ def load_weights(model: nn.Module, path: str | Path) -> None:
     if "training" in metadata:
         tensors = {name: tensor for name, tensor in tensors.items() if not name.startswith(OPTIMIZER_PREFIX)}
     fill_weights(model, tensors, path)
+
+
+def _checksum(tensors: Mapping[str, Tensor], about: str) -> str:
+    """The CRC-32 of all tensors in the order of their names, and of the text beside them."""
+    found = zlib.crc32(about.encode())
+    for name in sorted(tensors):
+        found = zlib.crc32(tensors[name].contiguous().reshape(-1).view(torch.uint8).numpy().data, found)
+    return f"{found:08x}"
 
 
 def _portable(tensors: Mapping[str, Tensor], prefix: str = "") -> dict[str, Tensor]:

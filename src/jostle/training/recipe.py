@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from jostle.base import checks
-from jostle.base.errors import UsageError
+from jostle.base.errors import KeptFileError, UsageError
 from jostle.data import Dataset
 from jostle.training.precision import PRECISIONS
 from jostle.training.schedules import Schedule
@@ -102,7 +102,7 @@ def check_same(stored: dict[str, Any], current: dict[str, Any], source: object) 
 
     >>> check_same({"lr": 0.1, "seed": 0}, {"lr": 0.2, "seed": 0}, "a.file")
     Traceback (most recent call last):
-    jostle.base.errors.UsageError: a.file is from another run: lr was 0.1, is 0.2; use those settings or another file
+    jostle.base.errors.KeptFileError: a.file is from another run: lr was 0.1, is 0.2; use those settings or another file
     """
     names = [*current, *(name for name in stored if name not in current)]
     differing = [
@@ -111,7 +111,9 @@ def check_same(stored: dict[str, Any], current: dict[str, Any], source: object) 
         if stored.get(name) != current.get(name)
     ]
     if differing:
-        raise UsageError(f"{source} is from another run: {'; '.join(differing)}; use those settings or another file")
+        raise KeptFileError(
+            f"{source} is from another run: {'; '.join(differing)}; use those settings or another file", str(source)
+        )
 
 
 def checksum(dataset: Dataset) -> int:

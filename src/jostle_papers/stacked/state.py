@@ -16,7 +16,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from jostle.base import checks
-from jostle.base.errors import FailureError, UsageError
+from jostle.base.errors import FailureError, KeptFileError, UsageError
 from jostle.base.files import check_writable, replacing
 from jostle.base.model import on_device
 from jostle.training.recipe import check_same
@@ -100,7 +100,7 @@ def load_state(kind: type[AnyState], folder: Path, settings: dict[str, Any]) -> 
         # Cloned into memory of torch's own, aligned as before: the alignment of numbers to the cache rounds products.
         state = kind.from_tensors({name: tensor.clone() for name, tensor in tensors.items()}, int(about["steps"]))
     except (KeyError, ValueError, TypeError) as error:
-        raise UsageError(f"{path} is damaged ({error}); delete it to start again") from None
+        raise KeptFileError(f"{path} is damaged ({error}); delete it to start again", path) from None
     check_same(about["settings"], settings, path)
     return state
 
@@ -139,15 +139,16 @@ def _read_training(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """Tensors of a state, and its steps and settings."""
     tensors, metadata = _read(path)
     if metadata.get("format") != FORMAT:
-        raise UsageError(
-            f"{path} has format {metadata.get('format')!r}, this version reads {FORMAT!r}; delete it to start again"
+        raise KeptFileError(
+            f"{path} has format {metadata.get('format')!r}, this version reads {FORMAT!r}; delete it to start again",
+            path,
         )
     try:
         about: dict[str, Any] = json.loads(metadata["training"])
         if not isinstance(about["steps"], int) or not isinstance(about["settings"], dict):
             raise TypeError("no steps or no settings")
     except (KeyError, ValueError, TypeError) as error:
-        raise UsageError(f"{path} is damaged ({error}); delete it to start again") from None
+        raise KeptFileError(f"{path} is damaged ({error}); delete it to start again", path) from None
     return tensors, about
 
 
@@ -165,4 +166,4 @@ def _read(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
         with safe_open(path, framework="pt") as file:
             return {name: file.get_tensor(name) for name in file.keys()}, file.metadata() or {}  # noqa: SIM118
     except (SafetensorError, OSError) as error:
-        raise UsageError(f"{path} cannot be read ({error}); delete it to start again") from None
+        raise KeptFileError(f"{path} cannot be read ({error}); delete it to start again", path) from None

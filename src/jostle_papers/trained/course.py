@@ -7,7 +7,7 @@ from pathlib import Path
 from torch import nn
 
 from jostle import models
-from jostle.base.errors import FailureError
+from jostle.base.errors import FailureError, KeptFileError, UsageError
 from jostle.base.progress import State
 from jostle.base.store import Store
 from jostle.data import Dataset
@@ -227,7 +227,10 @@ class _Course:
         return None if question is None else self._read(question.kind, question.key)
 
     def _read(self, kind: type[Answer], key: str) -> Answer:
-        return from_plain(kind, self.store[key], f"record {key!r} of {self.store.path}")
+        try:
+            return from_plain(kind, self.store[key], f"record {key!r} of {self.store.path}")
+        except UsageError as error:
+            raise KeptFileError(str(error), self.store.path) from None
 
 
 def _key(epoch: int) -> str:

@@ -96,7 +96,12 @@ def hold_network(folder: Path, recipe: NetworkRecipe) -> Iterator[Path]:
     made = to_plain(recipe)
     digest = hashlib.sha256(json.dumps(made, sort_keys=True).encode()).hexdigest()[:12]
     place = folder / f"{recipe.network.model}-{digest}"
-    place.mkdir(parents=True, exist_ok=True)
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FailureError(
+            f"no network can be kept in {folder}: {error.strerror or error}; give another --out"
+        ) from None
     with FileLock(place / ".lock"):
         for part in place.glob(".*.part"):  # parts of a checkpoint that a kill left behind; no other process is here
             part.unlink(missing_ok=True)
