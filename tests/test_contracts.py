@@ -44,6 +44,10 @@ PERTURBATION_EXAMPLES = {  # specs, each with the size of a token and the types 
     "uniform-token": [("uniform-token:-1/1", 1, REAL), ("uniform-token:9", 1, IDS)],
 }
 RESPONSE_EXAMPLES = {  # specs, each with a shape of outputs
+    "kl": [("kl", (7, 4))],
+    "next-token-flip": [("next-token-flip", (7, 4))],
+    "surprisal": [("surprisal", (7, 4))],
+    "total-variation": [("total-variation", (7, 4))],
     "absolute-change": [("absolute-change", (7, 4)), ("absolute-change", (7, 2, 3)), ("absolute-change", (7,))],
     "angle": [("angle", (7, 4)), ("angle", (7, 2, 3))],
     "flip": [("flip", (7,)), ("flip", (7, 1)), ("flip", (7, 4)), ("flip:sign", (7, 1)), ("flip:argmax", (7, 2))],

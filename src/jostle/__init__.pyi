@@ -36,6 +36,7 @@ from .estimates import compare as compare
 from .estimates import measure as measure
 from .estimates import stability as stability
 from .estimates import sweep as sweep
+from .integrations import Prompts as Prompts
 from .lowering import NoiseAugmentation as NoiseAugmentation
 from .lowering import SensitivityPenalty as SensitivityPenalty
 from .lowering import StabilityPenalty as StabilityPenalty

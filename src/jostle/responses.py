@@ -18,18 +18,31 @@ from jostle.base.registry import Registry
 
 RESPONSES: Registry[type["Response"]] = Registry("response", group="jostle.responses")
 
+PLACES = {
+    "answer": "the model's answer to the text; that at the last token, if it answers at every token",
+    "whole": "all outputs together, as the model gives them",
+    "last": "at the last token of the text: the prediction of the next token",
+    "later": "at the token that moved and at every later one",
+    "every": "at every token",
+    "others": "at every token but the one that moved",
+}
+
 
 class Response(ABC):
     """One way to compare outputs before and after.
 
     Attributes:
         is_binary: whether a change is 0 or 1, which decides which intervals its mean has.
+        bounds: the smallest and the largest change there can be; None if there is no largest.
         reads_ranks: whether only the order of several outputs counts, which is the same for logits and probabilities.
+        at: where a model of texts that answers at every token is read, a key of ``PLACES``.
         name: the registered name.
     """
 
-    is_binary: ClassVar[bool] = False
+    is_binary: bool = False
+    bounds: tuple[float, float] | None = None
     reads_ranks: ClassVar[bool] = False
+    at: str = "answer"
     name: ClassVar[str]
 
     @abstractmethod
@@ -38,7 +51,7 @@ class Response(ABC):
 
     @abstractmethod
     def change(self, reference: Tensor, outputs: Tensor) -> Tensor:
-        """The change (batch,) from a reference to jostled outputs (batch, ...)."""
+        """The change (batch,) from a reference to jostled outputs (batch, ...); (batch, tokens) if all are read."""
 
     def describe(self) -> str:
         """A spec that makes this response again."""
@@ -58,7 +71,8 @@ class Flip(Response):
     """
 
     rule: Literal["auto", "sign", "argmax"] = "auto"
-    is_binary: ClassVar[bool] = True
+    is_binary = True
+    bounds = (0.0, 1.0)
     reads_ranks: ClassVar[bool] = True
     name: ClassVar[str] = "flip"
 
@@ -121,6 +135,7 @@ class LogitChange(Response):
 class AbsoluteChange(Response):
     """||f(x') - f(x)||_2 over all outputs of an input, of any shape: features as well as logits."""
 
+    at = "whole"
     name: ClassVar[str] = "absolute-change"
 
     def reference(self, outputs: Tensor) -> Tensor:
@@ -158,6 +173,107 @@ class Angle(AbsoluteChange):
         before, after = reference.double(), self.reference(outputs).double()
         before, after = (part / vector_norm(part, dim=1, keepdim=True) for part in (before, after))
         return 2 * torch.atan2(vector_norm(after - before, dim=1), vector_norm(after + before, dim=1))
+
+
+@dataclass(frozen=True)
+class TokenResponse(Response):
+    """What changes of a distribution over tokens: the next-token prediction of a language model.
+
+    Outputs are logits (batch, vocabulary) of the last token, or (batch, tokens, vocabulary) if more of them are read;
+    a change is then the mean over the tokens that are read.
+
+    Arguments:
+        at: ``last``, the prediction after the whole text; ``later``, the predictions at the token that moved and at
+            all later tokens; or ``every``.
+    """
+
+    at: Literal["last", "later", "every"] = "last"
+
+    def __post_init__(self) -> None:
+        checks.choice("at", self.at, ("last", "later", "every"))
+
+    def describe(self) -> str:
+        """A spec that makes this response again."""
+        return self.name if self.at == "last" else f"{self.name}:{self.at}"
+
+
+@RESPONSES.register("next-token-flip")
+@dataclass(frozen=True)
+class NextTokenFlip(TokenResponse):
+    """1 if the most likely next token changes, else 0; the share of such tokens, if several are read."""
+
+    bounds = (0.0, 1.0)
+    reads_ranks: ClassVar[bool] = True
+    name: ClassVar[str] = "next-token-flip"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "is_binary", self.at == "last")
+
+    def reference(self, outputs: Tensor) -> Tensor:
+        return _distributions(outputs).argmax(dim=-1)
+
+    def change(self, reference: Tensor, outputs: Tensor) -> Tensor:
+        return (self.reference(outputs) != reference).double()
+
+
+@RESPONSES.register("kl")
+@dataclass(frozen=True)
+class KullbackLeibler(TokenResponse):
+    """KL(p || p') = sum_y p(y) log(p(y) / p'(y)) in nats, p the softmax of the clean logits, p' of the jostled ones."""
+
+    name: ClassVar[str] = "kl"
+
+    def reference(self, outputs: Tensor) -> Tensor:
+        return _distributions(outputs)
+
+    def change(self, reference: Tensor, outputs: Tensor) -> Tensor:
+        before, after = (each.double().log_softmax(dim=-1) for each in (reference, _distributions(outputs)))
+        return (before.exp() * (before - after)).sum(dim=-1).clamp(min=0)
+
+
+@RESPONSES.register("total-variation")
+@dataclass(frozen=True)
+class TotalVariation(TokenResponse):
+    """(1/2) sum_y |p'(y) - p(y)|, from 0 to 1: the largest change of the probability of any set of next tokens."""
+
+    bounds = (0.0, 1.0)
+    name: ClassVar[str] = "total-variation"
+
+    def reference(self, outputs: Tensor) -> Tensor:
+        return _distributions(outputs)
+
+    def change(self, reference: Tensor, outputs: Tensor) -> Tensor:
+        before, after = (each.double().softmax(dim=-1) for each in (reference, _distributions(outputs)))
+        return ((after - before).abs().sum(dim=-1) / 2).clamp(max=1)
+
+
+@RESPONSES.register("surprisal")
+@dataclass(frozen=True)
+class Surprisal(TokenResponse):
+    """|log p'(y) - log p(y)| in nats: how much more or less y surprises, the token that the clean model predicts."""
+
+    name: ClassVar[str] = "surprisal"
+
+    def reference(self, outputs: Tensor) -> Tensor:
+        logs = _distributions(outputs).double().log_softmax(dim=-1)
+        best = logs.max(dim=-1)
+        return torch.stack([best.indices.double(), best.values], dim=-1)  # (..., 2)
+
+    def change(self, reference: Tensor, outputs: Tensor) -> Tensor:
+        logs = _distributions(outputs).double().log_softmax(dim=-1)
+        chosen = reference[..., :1].long()
+        return (logs.gather(-1, chosen)[..., 0] - reference[..., 1]).abs()
+
+
+def _distributions(outputs: Tensor) -> Tensor:
+    """Logits (batch, vocabulary) or (batch, tokens, vocabulary) of at least two tokens."""
+    if outputs.dim() not in (2, 3) or outputs.shape[-1] < 2 or not outputs.is_floating_point():
+        raise UsageError(
+            f"the model's outputs have shape {tuple(outputs.shape)}; this response compares distributions over the "
+            "next token, logits (batch, tokens, vocabulary)"
+        )
+    return outputs
 
 
 def logits_of(outputs: Tensor) -> Tensor:

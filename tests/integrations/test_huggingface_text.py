@@ -92,8 +92,8 @@ def test_a_text_of_exactly_the_limit_is_not_cut(tmp_path):
 def test_classes_and_their_names(tmp_path):
     model = integrations.load(f"hf:{save(tmp_path, 'bert', id2label={0: 'dull', 1: 'fine'}, label2id={})[1]}")
     assert (model.classes, model.has_names) == (("dull", "fine"), True)
-    assert integrations.TextClassifier(network(classes=3)).classes == ("LABEL_0", "LABEL_1", "LABEL_2")
-    assert not integrations.TextClassifier(network(classes=3)).has_names
+    assert integrations.TextNetwork(network(classes=3)).classes == ("LABEL_0", "LABEL_1", "LABEL_2")
+    assert not integrations.TextNetwork(network(classes=3)).has_names
 
 
 def refused(spec, **options):
@@ -146,6 +146,6 @@ def test_a_tokenizer_from_elsewhere(tmp_path):
 def test_a_network_of_neither_kind_is_refused(tmp_path):
     (tmp_path / "config.json").write_text(json.dumps({"model_type": "whisper", "architectures": ["WhisperModel"]}))
     (tmp_path / "model.safetensors").touch()
-    assert "'whisper' is neither an image classifier nor a text classifier" in refused(f"hf:{tmp_path}")
+    assert "'WhisperModel' is no classifier of images, texts or tokens" in refused(f"hf:{tmp_path}")
     (tmp_path / "config.json").write_text("[]")
     assert "config.json cannot be read" in refused(f"hf:{tmp_path}")

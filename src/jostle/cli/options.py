@@ -16,8 +16,9 @@ OUTPUT = Group("Running and output", sort_key=4)
 
 MODEL_HELP = (
     "zoo:NAME[:key=value,...], hf:DIR, timm:NAME[:checkpoint=FILE,...] or py:MODULE_OR_FILE:FACTORY[:key=value,...]. "
-    "hf:DIR is a folder that Hugging Face's save_pretrained wrote: an image classifier, or a text classifier with its "
-    "tokenizer; hf:DIR:features is a text encoder without a classifier."
+    "hf:DIR is a folder that Hugging Face's save_pretrained wrote, or the name of a model in the local cache: an image "
+    "classifier, a text classifier or a language model with its tokenizer; hf:DIR:features is a text encoder without a "
+    "classifier."
 )
 MODELS_HELP = f"SPEC or NAME=SPEC; give it once for each model. {MODEL_HELP}"
 WEIGHTS_HELP = (
@@ -40,7 +41,10 @@ PERTURBATION_HELP = (
     "tokens. Default: gaussian-noise:std=1; for texts gaussian-noise:std=1rms, noise with the size of a token; with "
     "--tokens words, deletion."
 )
-RESPONSE_HELP = "What counts as a change: flip, margin, logit-change, absolute-change, relative-change or angle."
+RESPONSE_HELP = (
+    "What counts as a change: flip, margin, logit-change, absolute-change, relative-change or angle; for language "
+    "models next-token-flip (what flip means for them), kl, total-variation or surprisal."
+)
 LIMIT_HELP = "Use only this many inputs, the first ones."
 TEXT_HELP = "Column of texts in a csv file; give it twice for pairs of texts. Default: the column named text."
 LABEL_HELP = (
@@ -48,7 +52,10 @@ LABEL_HELP = (
     "column named label, if there is one."
 )
 SPECIAL_HELP = "Whether tokens that the tokenizer adds, such as [CLS] and [SEP], are jostled too; by default not."
-TOKENIZER_HELP = "A tokenizer.json or a folder with one, for models that come without their own (zoo:, py:)."
+TOKENIZER_HELP = (
+    "A tokenizer.json, a tokenizer.model of SentencePiece, a .bin of llama2.c, or a folder with one, for models that "
+    "come without their own."
+)
 LENGTH_HELP = "Read at most this many tokens of a text; by default as many as the model can."
 AVERAGE_HELP = "macro: inputs weigh the same, however long; micro: tokens weigh the same."
 HALF_WIDTH_HELP = "Stop when half of the interval's width is at most this. The default rule for flips, at 0.01."

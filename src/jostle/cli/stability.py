@@ -119,11 +119,12 @@ def _noise(options: StabilityOptions) -> dict[str, Any]:
 
 def _with_words(subject: "Subject", noise: dict[str, Any]) -> dict[str, Any]:
     """The noise; token ids of texts become any word of the tokenizer, unless an option says otherwise."""
-    from jostle.cli.texts import word_ids
+    import torch
+
     from jostle.tokens import Words
 
     if subject.texts is None or not isinstance(subject.tokens, Words) or noise["vocabulary"] is not None:
         return noise
-    ids = word_ids(subject.texts.reader)
+    ids = torch.tensor(subject.texts.reader.tokenizer.words())
     subject.notes.append(f"a token becomes any of the {len(ids):,} tokens of the vocabulary, all equally likely")
     return noise | {"vocabulary": ids}

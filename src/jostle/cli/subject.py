@@ -20,11 +20,12 @@ from jostle import integrations
 from jostle.base import specs
 from jostle.base.errors import UsageError
 from jostle.cli.options import SamplingOptions, SubjectOptions
-from jostle.cli.texts import Texts, read_texts, text_view, word_ids
+from jostle.cli.texts import Texts, read_texts, text_view
 from jostle.data import TextDataset, text_csv
 from jostle.data.image_folder import PREFIX, SUFFIXES, ImageFiles, open_images
+from jostle.data.text_tokenizer import tokenizer_file
 from jostle.estimates.request import Model, Request
-from jostle.integrations import TextClassifier, reader_of
+from jostle.integrations import TextNetwork, reader_of
 from jostle.integrations.python import call_factory
 from jostle.perturbations import PERTURBATIONS, Deletion, GaussianNoise, Perturbation, UniformToken
 from jostle.report.measurement import percent
@@ -254,7 +255,7 @@ def make_request(
     request = Request.build(
         tokens=subject.tokens,
         perturbation=perturbation,
-        response=options.response,
+        response=response_for(options.response, subject.loaded),
         plan=plan,
         target=target,
         average=average,
@@ -269,6 +270,12 @@ def make_request(
             "absolute-change or angle"
         )
     return request
+
+
+def response_for(response: str, models: Mapping[str, Any]) -> str:
+    """The response that is meant: a flip of a language model is a flip of the next token."""
+    tasks = {model.task for model in models.values() if isinstance(model, TextNetwork)}
+    return "next-token-flip" if response == "flip" and tasks == {"next-token"} else response
 
 
 def choose_perturbation(options: SamplingOptions, subject: Subject) -> Perturbation:
@@ -334,7 +341,7 @@ def scale_rms(options: SubjectOptions, subject: Subject, count: float, given: st
 def _any_word(subject: Subject) -> Perturbation:
     """Replacement by any token of the vocabulary."""
     if subject.texts is not None:
-        ids: Tensor | None = word_ids(subject.texts.reader)
+        ids: Tensor | None = torch.tensor(subject.texts.reader.tokenizer.words())
     else:
         ids = _vocabulary(subject.loaded) if isinstance(subject.tokens, Words) else None
     if ids is None:
@@ -358,8 +365,8 @@ def _vocabulary(models: Mapping[str, Any]) -> Tensor | None:
         return None
     for name, model in models.items():
         folder = getattr(model, "folder", None)
-        if folder is not None and (folder / "tokenizer.json").is_file():
-            words = word_ids(reader_of(model, name=name))
+        if folder is not None and tokenizer_file(folder).is_file():
+            words = torch.tensor(reader_of(model, name=name).tokenizer.words())
             return words[words < min(sizes)]
     pads = {padding_id([network]) for network in networks} | {configured_padding(network) for network in networks}
     return torch.tensor([number for number in range(min(sizes)) if number not in pads])
@@ -367,7 +374,7 @@ def _vocabulary(models: Mapping[str, Any]) -> Tensor | None:
 
 def unwrap(models: Mapping[str, Any]) -> dict[str, Any]:
     """The networks themselves, whose modules have the names that their own library gives them."""
-    return {name: model.network if isinstance(model, TextClassifier) else model for name, model in models.items()}
+    return {name: model.network if isinstance(model, TextNetwork) else model for name, model in models.items()}
 
 
 def load_models(
@@ -396,7 +403,7 @@ def load_model(spec: str, weights: str | None = None, seed: int = 0) -> Callable
     if weights is not None:
         if not isinstance(model, nn.Module):
             raise UsageError(f"--weights {weights}: the model {spec} is not an nn.Module, so it has no weights to load")
-        wrapped = integrations.ImageClassifier | integrations.TextClassifier
+        wrapped = integrations.ImageClassifier | integrations.TextNetwork
         load_weights(model.network if isinstance(model, wrapped) else model, Path(weights))
     return model
 

@@ -1,6 +1,5 @@
 """Texts on the command line: read from a file or a dataset, encoded for the models, and shown in a report."""
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -18,7 +17,7 @@ from jostle.base.randomness import Stream
 from jostle.cli.options import SubjectOptions
 from jostle.data import TextDataset
 from jostle.data.text_csv import PREFIX, column_names, load_options, read_spec
-from jostle.integrations import TextClassifier, TextReader, reader_of
+from jostle.integrations import TextNetwork, TextReader, reader_of
 from jostle.models.text_model import TextModel
 from jostle.report import Section
 from jostle.report.measurement import percent
@@ -91,8 +90,10 @@ def read_texts(
     if len(kept) < len(dataset):
         notes.append(f"{len(dataset) - len(kept):,} of {len(dataset):,} texts are empty and were left out")
     has_labels = labelled and kept.classes > 1 and len(names) > 1 and int(kept.labels.max()) < len(names)
-    headless = [name for name, model in models.items() if isinstance(model, TextClassifier) and not model.has_head]
+    headless = [name for name, model in models.items() if isinstance(model, TextNetwork) and not model.has_head]
     shown = names if any(not re.fullmatch(r"LABEL_\d+", name) for name in names) else ()
+    if _predicts_tokens(models):
+        shown = reader.tokenizer.shown()
     return Texts(kept, encoded, rows, reader, has_labels, headless, shown, notes)
 
 
@@ -109,19 +110,17 @@ def text_view(options: SubjectOptions) -> TextView:
     return replace(view, special=bool(options.special))
 
 
+def _predicts_tokens(models: Mapping[str, Any]) -> bool:
+    """Whether all models are language models, whose classes are tokens."""
+    return all(isinstance(model, TextNetwork) and model.task == "next-token" for model in models.values())
+
+
 def class_names(model: Any) -> tuple[str, ...]:
     """Names of a model's classes, in the order of its outputs; empty if it does not tell how many there are."""
-    if isinstance(model, TextClassifier):
+    if isinstance(model, TextNetwork):
         return model.classes
     count = model.classifier.out_features if isinstance(model, TextModel) else 0
     return tuple(f"LABEL_{number}" for number in range(count))
-
-
-def word_ids(reader: TextReader) -> Tensor:
-    """All ids of a tokenizer's vocabulary that are not special tokens."""
-    added = {entry["id"] for entry in json.loads(reader.tokenizer.json).get("added_tokens", []) if entry.get("special")}
-    ids = [number for number in range(reader.tokenizer.vocabulary) if number not in added]
-    return torch.tensor([number for number in ids if reader.tokenizer.token_of(number) is not None])
 
 
 def example_sections(
@@ -205,7 +204,7 @@ def _load(
     if "label" in columns or not labelled:
         dataset = load_options(file, options.split, {"label": None, **columns}, names)
     elif _LABEL not in column_names(file, columns):
-        notes.append(f"no column {_LABEL!r}: no accuracy (--label NAME)")
+        notes += [f"no column {_LABEL!r}: no accuracy (--label NAME)"] if names else []
         dataset = load_options(file, options.split, {**columns, "label": None})
     else:
         dataset, notes = _load_guessed_labels(file, options.split, columns, names)

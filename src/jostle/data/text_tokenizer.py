@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from jostle.base import checks
 from jostle.base.errors import UsageError
 from jostle.base.files import read_text, write_text
+from jostle.data import sentencepiece
 from jostle.data.text_dataset import TextDataset
 
 if TYPE_CHECKING:
@@ -84,6 +85,18 @@ class TextTokenizer:
         """The token with an id; None if there is none."""
         return self._backend.id_to_token(number)
 
+    def words(self) -> list[int]:
+        """All ids that stand for a token and are not special ones."""
+        added = {entry["id"] for entry in json.loads(self.json).get("added_tokens", []) if entry.get("special")}
+        ids = [number for number in range(self.vocabulary) if number not in added]
+        return [number for number in ids if self.token_of(number) is not None]
+
+    def shown(self) -> tuple[str, ...]:
+        """All tokens in the order of their ids, in quotes, as they stand in a text."""
+        return tuple(
+            repr(self._backend.decode([number], skip_special_tokens=False)) for number in range(self.vocabulary)
+        )
+
     def layout(self, width: int) -> tuple[Slot, ...]:
         """The parts of an example of ``width`` texts, in order, e.g. ``<s> a </s></s> b </s>``."""
         return self._layouts[width]
@@ -110,7 +123,9 @@ class TextTokenizer:
 
 
 def load_tokenizer(path: str | Path, *, pad: str | None = None, side: str | None = None) -> TextTokenizer:
-    """The tokenizer in a JSON file, or in the file ``tokenizer.json`` of a Hugging Face folder.
+    """The tokenizer in a file, or in the file ``tokenizer.json`` or ``tokenizer.model`` of a Hugging Face folder.
+
+    Files of SentencePiece (``.model``) and of llama2.c (``.bin``) are read too, see ``sentencepiece``.
 
     The padding token and its side are taken from the arguments, else from ``tokenizer_config.json`` and
     ``special_tokens_map.json`` next to the file, else from the file, else they are ``<pad>`` or ``[PAD]`` on the right.
@@ -121,12 +136,14 @@ def load_tokenizer(path: str | Path, *, pad: str | None = None, side: str | None
         side: ``right`` or ``left``: where padding goes.
     """
     path = Path(path).expanduser()
-    file = path / "tokenizer.json" if path.is_dir() else path
+    file = tokenizer_file(path)
     if side is not None:
         checks.choice("side", side, SIDES)
     if not file.is_file() and path.is_dir():
         raise UsageError(f"tokenizer folder {path} holds no tokenizer.json; convert the tokenizer to its fast form")
-    backend = _parse(read_text(file, "tokenizer"), str(file))
+    is_pieces = file.suffix in sentencepiece.SUFFIXES and file.is_file()
+    text = sentencepiece.tokenizer_json(file) if is_pieces else read_text(file, "tokenizer")
+    backend = _parse(text, str(file))
     saved = _read_settings(file)
     written = backend.padding or {}
     known = [name for name in _USUAL_PADS if backend.token_to_id(name) is not None]
@@ -139,6 +156,14 @@ def load_tokenizer(path: str | Path, *, pad: str | None = None, side: str | None
             raise UsageError(f"tokenizer {file} has no token {token!r} to pad with; name one it has: pad=...")
         backend.enable_padding(direction=where, pad_id=number, pad_token=token)
     return TextTokenizer(backend.to_str(pretty=True), str(file))
+
+
+def tokenizer_file(path: Path) -> Path:
+    """The file of a tokenizer: the path itself, or the file that a folder holds, ``tokenizer.json`` if neither."""
+    if not path.is_dir():
+        return path
+    files = [path / name for name in ("tokenizer.json", "tokenizer.model")]
+    return next((file for file in files if file.is_file()), files[0])
 
 
 def train_tokenizer(

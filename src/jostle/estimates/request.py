@@ -13,10 +13,12 @@ from jostle.base import checks, specs
 from jostle.base.errors import UsageError
 from jostle.base.estimate import TARGETS, Target
 from jostle.estimates.result import MeasureSettings
+from jostle.integrations.prompts import network_of, read_prompts
 from jostle.perturbations import PERTURBATIONS, Perturbation
 from jostle.responses import RESPONSES, Response
 from jostle.sampling import PLANS, DefaultPlan, Grid, Plan, TrialEvaluation, Until
-from jostle.tokens import VIEWS, Inputs, TextView, TokenFunction, TokenView
+from jostle.tokens import VIEWS, Inputs, Readout, TextView, TokenFunction, TokenView
+from jostle.tokens.readout import answers_by_token
 from jostle.tokens.text import padding_id
 
 Model = Callable[..., Any]
@@ -93,11 +95,17 @@ class Request:
         """The inputs as tokens; raises if they cannot be cut, hold NaN, or cannot be perturbed this way.
 
         Arguments:
-            inputs: a tensor (N, ...), a mapping of tensors, a ``Dataset`` or a ``DataLoader``.
+            inputs: a tensor (N, ...), a mapping of tensors, a ``Dataset`` or a ``DataLoader``; for models with a
+                tokenizer also texts.
             models: those that will be asked; for texts without a mask they say which id is padding.
         """
+        models = list(models)
         is_text = isinstance(self.tokens, TextView)
-        held = Inputs(inputs, self.tokens, self.mask, padding_id(models) if is_text else None)
+        if is_text:
+            inputs, models = read_prompts(inputs, models), [network_of(model) for model in models]
+        by_token = Readout.of(self.response).reads_tokens or any(answers_by_token(model) for model in models)
+        pad = padding_id(models) if is_text else None
+        held = Inputs(inputs, self.tokens, self.mask, pad, aligned=is_text and by_token)
         held.check_finite()
         if not is_text:  # texts are checked when the models run: only they know the embeddings
             self.perturbation.check(held.sample_token())
@@ -127,7 +135,10 @@ class Request:
             raise UsageError("models must be a mapping from names to models with at least one entry")
         held = inputs if isinstance(inputs, Inputs) else self.read_inputs(inputs, models.values())
         self.plan_for(held)  # raises before any model is moved to a device
-        functions = [TokenFunction(model, held, str(name), self.device) for name, model in models.items()]
+        readout = Readout.of(self.response)
+        functions = [
+            TokenFunction(network_of(model), held, str(name), self.device, readout) for name, model in models.items()
+        ]
         return TrialEvaluation(functions, self.perturbation, self.response, self.seed, self.batch_size)
 
     def settings(self, inputs: Inputs) -> MeasureSettings:

@@ -11,15 +11,19 @@ from typing import Any
 from jostle.base.errors import UsageError
 from jostle.base.registry import Registry
 from jostle.integrations.image_classifier import ImageClassifier, prepare_images
-from jostle.integrations.text_classifier import TextClassifier, TextReader, reader_of
+from jostle.integrations.prompts import Prompts, network_of, read_prompts
+from jostle.integrations.text_network import TextNetwork, TextReader, reader_of
 
 __all__ = [
     "SOURCES",
     "ImageClassifier",
-    "TextClassifier",
+    "Prompts",
+    "TextNetwork",
     "TextReader",
     "load",
+    "network_of",
     "prepare_images",
+    "read_prompts",
     "reader_of",
     "register",
 ]
@@ -43,12 +47,14 @@ def load(spec: str, *, seed: int = 0) -> Callable[..., Any]:
 
         zoo:NAME[:key=value,...]                    a network of jostle.models with random weights
         py:MODULE_OR_FILE:FACTORY[:key=value,...]   the return value of your own function
-        hf:DIR                                      a classifier of images or texts of transformers, from a local folder
+        hf:DIR                                      a network of transformers from a local folder: a classifier of
+                                                    images, texts or tokens, a language model, an encoder-decoder
+        hf:NAME                                     the same, of the hub, if it is in the local cache
         hf:DIR:features                             an encoder of texts without a classifier
         timm:NAME[:checkpoint=FILE,key=value,...]   a network of timm, with weights from a local file
 
-    The last three are an ``ImageClassifier``, from pixels to logits, with the maker of its pixels, or a
-    ``TextClassifier``, from token ids to logits, with its tokenizer.
+    The last ones are an ``ImageClassifier``, from pixels to logits, with the maker of its pixels, or a
+    ``TextNetwork``, from token ids to logits, with its tokenizer.
 
     >>> model = load("zoo:mlp:image_size=8,channels=1,classes=3")
     >>> sum(parameter.numel() for parameter in model.parameters())

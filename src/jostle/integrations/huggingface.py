@@ -1,14 +1,16 @@
 """``hf:DIR``: a model of Hugging Face transformers from a local folder, as ``save_pretrained`` writes it.
 
-Image classifiers with their image processor, and text classifiers with their tokenizer; the configuration says which.
-``hf:DIR:features`` is an encoder of texts without a classifier. Nothing is downloaded or unpickled. The images of an
-image classifier go through its own processor, ``ImageProcessor`` below, so that jostle measures the pixels of the
-deployed pipeline.
+Image classifiers with their image processor, and networks of texts with their tokenizer: classifiers of texts and of
+tokens, language models and encoder-decoders; the configuration says which. ``hf:NAME`` is a model of the hub that is
+in the local cache already. ``hf:DIR:features`` is an encoder of texts without a classifier. Nothing is downloaded or
+unpickled. The images of an image classifier go through its own processor, ``ImageProcessor`` below, so that jostle
+measures the pixels of the deployed pipeline.
 """
 
 import contextlib
 import importlib
 import json
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -24,16 +26,29 @@ from jostle.base.errors import UsageError
 from jostle.data.preprocessing import Preprocessing, read_colours, to_8_bits
 from jostle.integrations import register
 from jostle.integrations.image_classifier import ImageClassifier
-from jostle.integrations.text_classifier import TextClassifier
+from jostle.integrations.text_network import Task, TextNetwork
 
 _FEATURES = "features"
-_HEADS = {"ForImageClassification": "image", "ForSequenceClassification": "text"}
+_HEADS = {  # the end of the name of a class of transformers, and the class that loads it
+    "ForImageClassification": "AutoModelForImageClassification",
+    "ForSequenceClassification": "AutoModelForSequenceClassification",
+    "ForCausalLM": "AutoModelForCausalLM",
+    "LMHeadModel": "AutoModelForCausalLM",
+    "ForConditionalGeneration": "AutoModelForSeq2SeqLM",
+    "ForTokenClassification": "AutoModelForTokenClassification",
+}
+_TASKS: dict[str, Task] = {
+    "AutoModelForSequenceClassification": "classes",
+    "AutoModelForCausalLM": "next-token",
+    "AutoModelForSeq2SeqLM": "next-token",
+    "AutoModelForTokenClassification": "labels",
+}
 _LISTED = 3  # weights that an error names
 
 
 @register("hf")
-def from_huggingface(rest: str, seed: int) -> ImageClassifier | TextClassifier:  # noqa: ARG001 - the folder has the weights
-    """The classifier in a folder that holds ``config.json`` and ``model.safetensors``, in float32.
+def from_huggingface(rest: str, seed: int) -> ImageClassifier | TextNetwork:  # noqa: ARG001 - the folder has the weights
+    """The network in a folder that holds ``config.json`` and ``model.safetensors``, in float32.
 
     Missing weights are an error: transformers would draw them at random and go on. An image classifier gets its pixels
     from its own image processor, if the folder has a ``preprocessor_config.json``. A text classifier uses the tokenizer
@@ -42,20 +57,39 @@ def from_huggingface(rest: str, seed: int) -> ImageClassifier | TextClassifier: 
     """
     place, colon, word = rest.rpartition(":")
     wants_features = bool(colon) and word == _FEATURES
-    folder, spec = Path(place if wants_features else rest).expanduser(), f"hf:{rest}"
-    check_folder(folder if rest else Path("nothing"), spec)
+    spec = f"hf:{rest}"
+    folder = _find_folder(place if wants_features else rest, spec)
+    check_folder(folder, spec)
     transformers = import_transformers(spec)
     with quiet(transformers):
         if wants_features:
-            return TextClassifier(_load_encoder(transformers, folder, spec), folder, spec, has_head=False)
-        if kind_of(folder, transformers, spec) == "image":
-            network, lacking = load_network(transformers, "AutoModelForImageClassification", folder, spec)
+            return TextNetwork(_load_encoder(transformers, folder, spec), folder, spec, task="features")
+        loader = loader_of(folder, transformers, spec)
+        network, lacking = load_network(transformers, loader, folder, spec)
+        if loader == "AutoModelForImageClassification":
             check_complete(lacking, spec)
             is_grey = getattr(network.config, "num_channels", 3) == 1
             return ImageClassifier(network, read_image_processor(transformers, folder, is_grey), spec)
-        network, lacking = load_network(transformers, "AutoModelForSequenceClassification", folder, spec)
     check_complete(lacking, spec, f"; for the outputs of the encoder itself, write {spec}:{_FEATURES}")
-    return TextClassifier(network, folder, spec)
+    return TextNetwork(network, folder, spec, task=_TASKS[loader])
+
+
+def _find_folder(place: str, spec: str) -> Path:
+    """The folder of a model: a path, or the place of a model of the hub in the local cache."""
+    folder = Path(place or "nothing").expanduser()
+    if folder.is_dir() or not re.fullmatch(r"[\w.-]+(/[\w.-]+)?", place):
+        return folder
+    try:
+        hub = importlib.import_module("huggingface_hub")
+    except ImportError:
+        return folder
+    held = hub.try_to_load_from_cache(place, "config.json")
+    if not isinstance(held, str):
+        raise UsageError(
+            f"model {spec!r}: {place} is not a folder here, and jostle downloads no models; it is not in the cache of "
+            f"Hugging Face either: fetch it with hf download {place}, or save it with save_pretrained"
+        )
+    return Path(held).parent
 
 
 def _load_encoder(transformers: Any, folder: Path, spec: str) -> Any:
@@ -82,24 +116,24 @@ def check_folder(folder: Path, spec: str) -> None:
         )
 
 
-def kind_of(folder: Path, transformers: Any, spec: str) -> str:
-    """``image`` or ``text``: the inputs of the classifier in ``folder``, by its configuration."""
+def loader_of(folder: Path, transformers: Any, spec: str) -> str:
+    """The class of transformers that loads the model in ``folder``, by its configuration."""
     try:
         config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
         architecture, model_type = str((config.get("architectures") or [""])[0]), config.get("model_type")
     except (OSError, ValueError, AttributeError, KeyError, TypeError) as error:
         raise UsageError(f"model {spec!r}: config.json cannot be read ({error})") from None
-    for ending, kind in _HEADS.items():
+    for ending, loader in _HEADS.items():
         if architecture.endswith(ending):
-            return kind
+            return loader
     known = transformers.models.auto.modeling_auto
     if model_type in known.MODEL_FOR_IMAGE_CLASSIFICATION_MAPPING_NAMES:
-        return "image"
+        return "AutoModelForImageClassification"
     if model_type in known.MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING_NAMES:
-        return "text"
+        return "AutoModelForSequenceClassification"
     raise UsageError(
-        f"model {spec!r}: {model_type!r} is neither an image classifier nor a text classifier of transformers, and hf: "
-        "reads only these"
+        f"model {spec!r}: {architecture or model_type!r} is no classifier of images, texts or tokens of transformers "
+        "and no language model, and hf: reads only these"
     )
 
 

@@ -112,12 +112,17 @@ def padding_to_fill_with(perturbation: Perturbation, inputs: Inputs, functions: 
     for pad in (own, inputs.pad, *(configured_padding(function.model) for function in functions)):
         if pad is not None:
             return pad
+    if inputs.is_aligned:
+        return 0  # it stands behind the text, where no answer is read
     raise UsageError("which token id is padding? No text is padded and no model says it; give it: Deletion(pad=...)")
 
 
 def _check_vocabulary(perturbation: Perturbation, inputs: Inputs) -> None:
-    """Raise if a token could be replaced by padding, which would delete it."""
-    if inputs.pad is None or not isinstance(inputs.view, Words):
+    """Raise if a token could be replaced by padding, which would delete it.
+
+    Not so where answers at tokens are read: padding is behind the text then, whatever its id.
+    """
+    if inputs.pad is None or not isinstance(inputs.view, Words) or inputs.is_aligned:
         return
     ids = _new_ids(perturbation)
     if ids is not None and bool((ids == inputs.pad).any()):

@@ -7,6 +7,7 @@ asks the model. For texts, ``Padding`` knows where each begins and ends, and a `
 from jostle.tokens.inputs import Batch, Inputs
 from jostle.tokens.model import TokenFunction
 from jostle.tokens.padding import Padding
+from jostle.tokens.readout import Readout
 from jostle.tokens.sites import Edit, Site
 from jostle.tokens.text_views import Embeddings, TextView, Words
 from jostle.tokens.views import VIEWS, Coordinates, Patches, Rows, TokenView, Whole
@@ -20,6 +21,7 @@ __all__ = [
     "Inputs",
     "Padding",
     "Patches",
+    "Readout",
     "Rows",
     "Site",
     "TextView",

@@ -15,7 +15,8 @@ from torch import Tensor
 from torch.utils.data import BatchSampler, DataLoader, RandomSampler, SequentialSampler, default_collate
 
 from jostle.base.errors import UsageError
-from jostle.tokens.padding import Padding, share_by_position
+from jostle.tokens.padding import DECODER, Padding, beginning_at, share_by_position
+from jostle.tokens.readout import DECODER_IDS, DECODER_MASK
 from jostle.tokens.text import check_ids, real_tokens, special_missing
 from jostle.tokens.text_views import SPECIAL_KEY, TextView
 from jostle.tokens.views import TokenView
@@ -26,7 +27,8 @@ Integers = NDArray[np.int64]
 ONLY = ""  # the key of a plain tensor
 CACHE_BYTES = 2**29  # of items that are kept: about 900 images of 3 x 224 x 224 in float32
 _TOKEN_KEYS = ("inputs_embeds", "pixel_values", "input_ids", "inputs", "x")
-_MASK_KEYS = ("attention_mask", "mask")
+MASK_KEY = "attention_mask"
+_MASK_KEYS = (MASK_KEY, "mask")
 _ROWS_AT_ONCE = 1024
 _RAGGED = "inputs differ in shape, so they cannot be put together: pad all to one length and give a mask"
 
@@ -44,6 +46,7 @@ class Inputs:
         moving: for texts that are moved as a whole, (N, columns) true for the tokens that move; otherwise None.
         special_share: for texts whose special tokens are known, their share by position of a profile.
         pad, has_mask: for texts, the id of padding if it is known, and whether a mask or that id tells the padding.
+        is_aligned: whether all texts begin in the first column.
 
     Arguments:
         source: a tensor (N, ...), an array, a mapping of tensors that share N, a ``Dataset`` or a ``DataLoader`` (of
@@ -52,9 +55,13 @@ class Inputs:
         mask: (N, tokens), true for tokens that may be jostled; by default the mapping's own mask, or all tokens. The
             padding of texts is never jostled, whatever the mask.
         pad: for texts without a mask of their own, the id that is padding.
+        aligned: for texts, whether padding on the left is moved to the right. A model that reads in order then gives
+            the same answers for either side, whatever its positions are, and needs no name for padding.
     """
 
-    def __init__(self, source: Any, view: TokenView, mask: Any = None, pad: int | None = None) -> None:
+    def __init__(
+        self, source: Any, view: TokenView, mask: Any = None, pad: int | None = None, *, aligned: bool = False
+    ) -> None:
         self.view = view
         self.items: Items | None = None
         tensors = as_tensors(source)
@@ -75,6 +82,9 @@ class Inputs:
         self.moving: NDArray[np.bool_] | None = None
         self.special_share: NDArray[np.float64] | None = None
         self.pad, self.has_mask = pad, False
+        self.is_aligned = aligned and isinstance(view, TextView)
+        if self.is_aligned:
+            mask = self._align(mask)
         self.mask = self._read_text(view, mask) if isinstance(view, TextView) else self._read_mask(mask)
         self.token_counts = None if self.mask is None else self.mask.sum(axis=1)
 
@@ -101,7 +111,10 @@ class Inputs:
     def _cut(self, tensors: Mapping[str, Tensor], window: tuple[int, int]) -> Batch:
         """Every tensor with an entry for each token, cut to these columns; the others as they are."""
         width = self.shape[0]
-        is_cut = {key: tensor.dim() >= 2 and tensor.shape[1] == width for key, tensor in tensors.items()}
+        is_cut = {
+            key: tensor.dim() >= 2 and tensor.shape[1] == width and not key.startswith(DECODER)
+            for key, tensor in tensors.items()
+        }
         return {key: tensor[:, slice(*window)] if is_cut[key] else tensor for key, tensor in tensors.items()}
 
     def tokens(self, indices: Integers, positions: Integers) -> Tensor:
@@ -164,6 +177,43 @@ class Inputs:
             return batch[name].bool()
         ids = batch[self.key]
         return torch.ones_like(ids, dtype=torch.bool) if self.pad is None else ids != self.pad
+
+    def answered(self, batch: Batch) -> Tensor:
+        """(batch, columns): true for the tokens at which a model answers: those of its decoder, if it has one."""
+        if DECODER_IDS not in batch:
+            return self.real(batch)
+        mask = batch.get(DECODER_MASK)
+        return torch.ones_like(batch[DECODER_IDS], dtype=torch.bool) if mask is None else mask.bool()
+
+    @property
+    def answers(self) -> int:
+        """The most tokens at which a model answers."""
+        if self._tensors is not None and DECODER_IDS in self._tensors:
+            return self._tensors[DECODER_IDS].shape[1]
+        return self.num_tokens if self.padding is None else int(self.padding.lengths.max())
+
+    def _align(self, given: Any) -> Any:
+        """Move the padding of all texts to the right; returns the mask ``given``, moved as well."""
+        if self._tensors is None:
+            names = self.batch(np.zeros(1, dtype=np.int64))
+            self._tensors = {name: entry for name in names if (entry := self.entry(name)) is not None}
+            self.items = None
+        own = self._own_mask()
+        ids = self._tensors[self.key]
+        if own is None and self.pad is None:
+            return given
+        padding, _ = real_tokens(ids, None if own is None else self._truths(own, "the attention mask"), self.pad)
+        if not padding.first.any():
+            return given
+        begin, width = torch.from_numpy(padding.first), self.shape[0]
+        fill = int(ids[int(padding.first.argmax()), 0])  # what stands in front of the text that begins last
+        moved = beginning_at(self._tensors, self.key, begin, width)
+        beyond = torch.arange(width) >= torch.from_numpy(width - padding.first)[:, None]
+        moved[self.key] = moved[self.key].masked_fill(beyond, fill)
+        self._tensors = moved
+        if given is None:
+            return None
+        return beginning_at({"": torch.from_numpy(self._truths(given)).long()}, "", begin, width)[""]
 
     def check_finite(self) -> None:
         """Raise if any input holds NaN or infinity, with their number and the first; ``Items`` check their own."""

@@ -5,6 +5,7 @@
 
 import contextlib
 import functools
+import inspect
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -13,9 +14,11 @@ import torch
 from torch import Tensor, nn
 
 from jostle.base import checks
+from jostle.base.errors import UsageError
 from jostle.base.model import call, check_outputs, device_of, dtype_hint, eval_mode, logits_of, on_device
 from jostle.responses import Response
-from jostle.tokens.inputs import Batch, Inputs
+from jostle.tokens.inputs import MASK_KEY, Batch, Inputs
+from jostle.tokens.readout import Readout
 from jostle.tokens.sites import Edit, Site
 from jostle.tokens.text import check_fits, features
 from jostle.tokens.text_views import Embeddings
@@ -38,12 +41,20 @@ class TokenFunction:
         inputs: what it will be asked about.
         name: how messages call it.
         device: where it runs; by default where its first parameter is.
+        readout: which of its answers are read, if it answers at every token of a text.
     """
 
     def __init__(
-        self, model: Callable[..., Any], inputs: Inputs, name: str = "model", device: str | None = None
+        self,
+        model: Callable[..., Any],
+        inputs: Inputs,
+        name: str = "model",
+        device: str | None = None,
+        readout: Readout = Readout("answer"),  # noqa: B008 - it is frozen
     ) -> None:
         self.model, self.inputs, self.name = checks.function(name, model), inputs, name
+        self.readout = readout
+        readout.check(model, name)
         self.passes = 0
         self.warnings: list[str] = []
         self.notes: list[str] = []
@@ -72,7 +83,7 @@ class TokenFunction:
         """
         if self.device.type != "cpu":
             batch = {key: tensor.to(self.device, non_blocking=True) for key, tensor in batch.items()}
-        positional, named = self.inputs.arguments(batch)
+        positional, named = self._arguments(batch)
         with self._editing(edit, batch):
             hint = functools.partial(self._hint, batch)
             answer = call(through or self.model, *positional, named=named, name=self.name, hint=hint)
@@ -83,10 +94,45 @@ class TokenFunction:
         return outputs.detach().cpu()
 
     def read_outputs(self, answer: Any, batch: Batch) -> Tensor:
-        """The outputs (batch, ...) in the model's answer; of an encoder without a classifier, its features."""
-        if self.inputs.padding is not None and hasattr(answer, "last_hidden_state") and not hasattr(answer, "logits"):
+        """The outputs (batch, ...) in the model's answer.
+
+        Of an encoder without a classifier, its features; of a model that answers at every token of a text, what the
+        ``readout`` picks.
+        """
+        if self.inputs.padding is None:
+            return logits_of(answer, name=self.name)
+        if hasattr(answer, "last_hidden_state") and not hasattr(answer, "logits"):
             return features(answer, self.inputs.real(batch))
-        return logits_of(answer, name=self.name)
+        outputs, real = logits_of(answer, name=self.name), self.inputs.answered(batch)
+        by_token = outputs.dim() == 3 and outputs.shape[:2] == real.shape
+        if self.readout.reads_tokens and not by_token:
+            raise UsageError(
+                f"{self.name} answers {len(real)} texts of {real.shape[1]} tokens with outputs of shape "
+                f"{tuple(outputs.shape)}; expected logits for each token, (batch, tokens, vocabulary)"
+            )
+        if not by_token or self.readout.at == "whole":
+            return outputs
+        return self.readout.read(outputs, real, self.inputs.answers)
+
+    def _arguments(self, batch: Batch) -> tuple[tuple[Tensor, ...], dict[str, Tensor]]:
+        """What the model is called with; a model without an ``attention_mask`` gets the ids alone.
+
+        Padding is on the right where answers at tokens are read, so a model that reads in order does not see it.
+        """
+        positional, named = self.inputs.arguments(batch)
+        if self.inputs.is_aligned and set(named) == {self.inputs.key, MASK_KEY} and not self._takes_mask:
+            return (named[self.inputs.key],), {}
+        return positional, named
+
+    @functools.cached_property
+    def _takes_mask(self) -> bool:
+        """Whether the model can be called with an attention mask."""
+        called = self.model.forward if isinstance(self.model, nn.Module) else self.model
+        try:
+            parameters = inspect.signature(called).parameters
+        except (TypeError, ValueError):
+            return True
+        return MASK_KEY in parameters or any(each.kind is each.VAR_KEYWORD for each in parameters.values())
 
     def _editing(self, edit: Edit | None, batch: Batch) -> contextlib.AbstractContextManager[None]:
         if edit is None or self.site is None:

@@ -129,12 +129,13 @@ def beginning_at(batch: dict[str, Tensor], key: str, begin: Tensor, width: int) 
     columns = begin[:, None] + torch.arange(width)  # (batch, width)
     source, is_beyond = columns.clamp(max=shape[1] - 1), columns >= shape[1]
     return {
-        name: tensor.gather(1, source).masked_fill_(is_beyond, 0) if tensor.shape == shape else tensor
+        name: tensor.gather(1, source).masked_fill_(is_beyond, 0) if _is_of_tokens(name, tensor, shape) else tensor
         for name, tensor in batch.items()
     }
 
 
 _POSITION_KEY = "position_ids"
+DECODER = "decoder_"  # begins the entries that belong to the decoder of a model, and not to the text
 
 
 def close_up(batch: dict[str, Tensor], key: str, gone: Tensor, last: Tensor, pad: int, side: str) -> dict[str, Tensor]:
@@ -159,16 +160,24 @@ def close_up(batch: dict[str, Tensor], key: str, gone: Tensor, last: Tensor, pad
     shape = batch[key].shape
     return {
         name: _shifted(tensor, last if name == _POSITION_KEY else gone, side, pad if name == key else 0)
-        if tensor.shape == shape
+        if _is_of_tokens(name, tensor, shape)
         else tensor
         for name, tensor in batch.items()
     }
 
 
+def _is_of_tokens(name: str, tensor: Tensor, shape: torch.Size) -> bool:
+    """Whether an entry of a batch has a number for each token; that of a decoder has one for each of its own."""
+    return tensor.shape == shape and not name.startswith(DECODER)
+
+
 def without_free_column(batch: dict[str, Tensor], key: str, side: str) -> dict[str, Tensor]:
     """``batch`` without the column that became free in every row."""
     shape, kept = batch[key].shape, slice(1, None) if side == "left" else slice(None, -1)
-    return {name: tensor[:, kept].contiguous() if tensor.shape == shape else tensor for name, tensor in batch.items()}
+    return {
+        name: tensor[:, kept].contiguous() if _is_of_tokens(name, tensor, shape) else tensor
+        for name, tensor in batch.items()
+    }
 
 
 def _shifted(tensor: Tensor, gone: Tensor, side: str, fill: int) -> Tensor:

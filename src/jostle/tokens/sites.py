@@ -1,4 +1,8 @@
-"""The place inside a model where the embedded text can be changed."""
+"""The place inside a model where the embedded text can be changed.
+
+Where a name is known for the module that gives out the embedded text, as in BERT and GPT-2, its output is changed.
+Otherwise it is what enters the first of the model's layers, as in Llama and T5.
+"""
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping
@@ -12,12 +16,18 @@ from jostle.tokens.text_views import Embeddings
 Edit = Callable[[Tensor], Tensor]
 
 _BLOCK = "embeddings"
-_LAST_STEPS = ("drop", "word_embeddings_layernorm")  # of GPT-2 and its kin, and of BLOOM
+# Of GPT-2 and its kin, of BLOOM, and of BART.
+_LAST_STEPS = ("drop", "word_embeddings_layernorm", "layernorm_embedding")
+_HIDDEN = "hidden_states"  # how layers of transformers call what they take
 _POSITIONS = ("position_embeddings",)  # of XLM, beside words that are called "embeddings"
 
 
 class Site:
-    """A module of a model, whose output (batch, tokens, dim) can be replaced while the model runs.
+    """A module of a model, whose output or input (batch, tokens, dim) can be replaced while the model runs.
+
+    Attributes:
+        path, module: the module.
+        is_input: whether what enters the module is replaced, and not what it gives out.
 
     Arguments:
         model: an ``nn.Module`` that has ``get_input_embeddings()``, as those of transformers and of jostle's zoo.
@@ -35,11 +45,11 @@ class Site:
                 "nn.Module such as a model of transformers"
             )
         self.name = name
-        self.path, self.module = _find(model, view, name)
+        self.path, self.module, self.is_input = _find(model, view, name)
 
     @contextlib.contextmanager
     def edited(self, edit: Edit, shape: tuple[int, int]) -> Iterator[None]:
-        """Inside, the output of the module's first call is replaced by ``edit`` of it.
+        """Inside, the output or input of the module's first call is replaced by ``edit`` of it.
 
         Only the first call counts: GPT-2 also looks up type ids in its word embedding, and a decoder may share it.
 
@@ -58,7 +68,19 @@ class Site:
                 return (edit(self._checked(output[0], shape)), *output[1:])
             return edit(self._checked(output, shape))
 
-        handle = self.module.register_forward_hook(replace)
+        def replace_input(module: nn.Module, given: tuple[Any, ...], named: dict[str, Any]) -> Any:  # noqa: ARG001
+            nonlocal calls
+            calls += 1
+            if calls > 1:
+                return None
+            if given:
+                return (edit(self._checked(given[0], shape)), *given[1:]), named
+            return given, {**named, _HIDDEN: edit(self._checked(named.get(_HIDDEN), shape))}
+
+        if self.is_input:
+            handle = self.module.register_forward_pre_hook(replace_input, with_kwargs=True)
+        else:
+            handle = self.module.register_forward_hook(replace)
         try:
             yield
         finally:
@@ -70,23 +92,24 @@ class Site:
         is_tensor = isinstance(output, Tensor) and output.is_floating_point() and output.dim() == 3
         if not isinstance(output, Tensor) or not is_tensor or tuple(output.shape[:2]) != shape:
             found = f"{tuple(output.shape)} of {output.dtype}" if isinstance(output, Tensor) else type(output).__name__
+            does = "takes" if self.is_input else "gives out"
             raise UsageError(
-                f"module {self.path!r} of {self.name} gives out {found}, expected real numbers of shape "
+                f"module {self.path!r} of {self.name} {does} {found}, expected real numbers of shape "
                 f"({shape[0]}, {shape[1]}, dim): give another module= to Embeddings"
             )
         return output
 
 
-def _find(model: nn.Module, view: Embeddings, name: str) -> tuple[str, nn.Module]:
-    """The module that a view asks for, and its path."""
+def _find(model: nn.Module, view: Embeddings, name: str) -> tuple[str, nn.Module, bool]:
+    """The module that a view asks for, its path, and whether its input is meant."""
     modules = dict(model.named_modules())
     if view.module is not None:
         if view.module not in modules or not view.module:
             raise UsageError(
                 f"module={view.module!r} of Embeddings is not a module of {name}; see model.named_modules()"
             )
-        return view.module, modules[view.module]
-    words = word_embedding(model)
+        return view.module, modules[view.module], False
+    words = _embedding_of_inputs(model)
     path = next((path for path, module in modules.items() if module is words), None)
     if words is None or path is None:
         raise UsageError(
@@ -94,14 +117,39 @@ def _find(model: nn.Module, view: Embeddings, name: str) -> tuple[str, nn.Module
             "get_input_embeddings(); give module= to Embeddings"
         )
     if view.where == "before":
-        return path, words
+        return path, words, False
     after = _after(path, modules)
-    if after is None:
+    if after is not None:
+        return after, modules[after], False
+    layer = _first_layer(path, modules)
+    if layer is None:
         raise UsageError(
             f"{name} ({type(model).__name__}): no module of it is known to give out the embedded sequence; name one by "
             f"module= of Embeddings, or use where='before' for the output of {path!r}"
         )
-    return after, modules[after]
+    return layer, modules[layer], True
+
+
+def _embedding_of_inputs(model: nn.Module) -> nn.Module | None:
+    """The module that embeds the words of the inputs: of an encoder-decoder, that of its encoder."""
+    encoder = getattr(model, "get_encoder", None)
+    is_pair = getattr(getattr(model, "config", None), "is_encoder_decoder", False)
+    if is_pair and callable(encoder):
+        own = word_embedding(encoder())
+        return own if own is not None else word_embedding(model)
+    return word_embedding(model)
+
+
+def _first_layer(words: str, modules: Mapping[str, nn.Module]) -> str | None:
+    """The path of the first of the layers that stand, as a list, next to the word embedding or around it."""
+    around = words.split(".")[:-1]
+    for depth in range(len(around), -1, -1):
+        inside = ".".join([*around[:depth], ""]) if depth else ""
+        for path, module in modules.items():
+            beside = path.startswith(inside) and "." not in path[len(inside) :]
+            if beside and isinstance(module, nn.ModuleList) and len(module):
+                return f"{path}.0"
+    return None
 
 
 def _after(words: str, modules: Mapping[str, nn.Module]) -> str | None:

@@ -1,4 +1,4 @@
-"""A pretrained network of texts: token ids in, logits out; and how texts become its token ids."""
+"""A pretrained network of texts: token ids in, answers out; and how texts become its token ids."""
 
 import inspect
 import json
@@ -6,38 +6,48 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from torch import Tensor, nn
 
 from jostle.base.errors import UsageError
 from jostle.data.text_dataset import TextDataset
 from jostle.data.text_encoding import encode_mapping, encode_rows
-from jostle.data.text_tokenizer import TextTokenizer, load_tokenizer
+from jostle.data.text_tokenizer import TextTokenizer, load_tokenizer, tokenizer_file
 from jostle.integrations.text_pieces import Piece, cut_into_pieces
 from jostle.models.text_model import TextModel
+
+Task = Literal["classes", "features", "next-token", "labels"]
 
 _POSITION_TABLES = ("position_embeddings", "wpe", "embed_positions")
 _USUAL_LENGTH = 512  # for a model that sets no limit
 _NO_LIMIT = 10**6  # tokenizers without a limit of their own write 10^30
 
 
-class TextClassifier(nn.Module):
+class TextNetwork(nn.Module):
     """A network of transformers as ``jostle.measure`` takes it, in eval mode, with its folder and classes.
+
+    Classifiers, encoders without a classifier, language models, encoder-decoders and token classifiers.
 
     Arguments:
         network: called with ``input_ids`` and ``attention_mask`` (batch, tokens), and other inputs that it takes.
         folder: of its tokenizer; None if there is none.
         source: the spec it was made from, for messages.
-        has_head: whether it classifies; else it answers with features of a text.
+        task: what it answers with: ``classes``, one class a text; ``features`` of a text; ``next-token``, the next
+            token after each token, or after each token of its decoder; or ``labels``, a class for each token.
     """
 
     def __init__(
-        self, network: nn.Module, folder: Path | None = None, source: str = "model", *, has_head: bool = True
+        self, network: nn.Module, folder: Path | None = None, source: str = "model", *, task: Task = "classes"
     ) -> None:
         super().__init__()
-        self.network, self.folder, self.source, self.has_head = network, folder, source, has_head
+        self.network, self.folder, self.source, self.task = network, folder, source, task
         self.eval()
+
+    @property
+    def has_head(self) -> bool:
+        """Whether it predicts something; else it answers with features of a text."""
+        return self.task != "features"
 
     @property
     def config(self) -> Any:
@@ -46,9 +56,9 @@ class TextClassifier(nn.Module):
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """Names of the classes in the order of the logits; empty without a head."""
+        """Names of the classes of texts in the order of the logits; empty if texts have no class."""
         names = getattr(self.config, "id2label", None) or {}
-        return tuple(str(names[number]) for number in sorted(names)) if self.has_head else ()
+        return tuple(str(names[number]) for number in sorted(names)) if self.task == "classes" else ()
 
     @property
     def has_names(self) -> bool:
@@ -108,9 +118,9 @@ def reader_of(
     says so, or 512 if neither sets a limit.
 
     Arguments:
-        model: a ``TextClassifier``, a text network of ``jostle.models``, or another network of texts.
+        model: a ``TextNetwork``, a text network of ``jostle.models``, or another network of texts.
         name: of the model in messages.
-        tokenizer: a tokenizer.json or a folder with one; by default that of the ``TextClassifier``'s folder.
+        tokenizer: a tokenizer.json or a folder with one; by default that of the ``TextNetwork``'s folder.
         max_length: a smaller limit.
     """
     place = Path(tokenizer) if tokenizer is not None else getattr(model, "folder", None)
@@ -119,14 +129,15 @@ def reader_of(
             f"{name} does not say how it reads texts: give the tokenizer it was trained with, --tokenizer FILE "
             "(a tokenizer.json, or a folder that holds one)"
         )
-    if place.is_dir() and not (place / "tokenizer.json").is_file():
+    if place.is_dir() and not tokenizer_file(place).is_file():
         raise UsageError(
             f"{name}: the folder {place} has no tokenizer.json, so its texts cannot be cut into tokens; save the "
             "tokenizer there, AutoTokenizer.from_pretrained(...).save_pretrained(DIR), or give --tokenizer FILE"
         )
-    network = model.network if isinstance(model, TextClassifier) else model
+    network = model.network if isinstance(model, TextNetwork) else model
     config = getattr(network, "config", None)
-    words = _load_tokenizer(place, config, isinstance(network, TextModel))
+    reads_tokens = isinstance(model, TextNetwork) and model.task in ("next-token", "labels")
+    words = _load_tokenizer(place, config, isinstance(network, TextModel), reads_tokens)
     limit = min(_count_positions(network, config), _read_limit(place))
     longest = limit if limit < _NO_LIMIT else _USUAL_LENGTH
     if max_length is not None and not 1 <= max_length <= longest:
@@ -134,7 +145,7 @@ def reader_of(
     return TextReader(words, max_length or longest, _takes_types(network, config))
 
 
-def _load_tokenizer(place: Path, config: Any, is_ours: bool) -> TextTokenizer:
+def _load_tokenizer(place: Path, config: Any, is_ours: bool, reads_tokens: bool) -> TextTokenizer:
     """The tokenizer; if it has no padding token, the model's padding token or its end of text is used."""
     words = load_tokenizer(place)
     if is_ours and words.pad != 0:
@@ -149,6 +160,8 @@ def _load_tokenizer(place: Path, config: Any, is_ours: bool) -> TextTokenizer:
             if getattr(config, "pad_token_id", None) is None:
                 config.pad_token_id = number  # a classifier of GPT-2's kind finds the end of a text by it
             return load_tokenizer(place, pad=token)
+    if reads_tokens:  # it has a mask, and answers at padding are not read: any token will do
+        return load_tokenizer(place, pad=words.token_of(0))
     raise UsageError(f"{words!r} has no padding token and the model names none; add pad_token to tokenizer_config.json")
 
 
