@@ -8,8 +8,9 @@ import math
 import numpy as np
 import pytest
 
+from jostle.estimates.draws import UntilTally
 from jostle.estimates.request import Request
-from jostle.estimates.tallies import BINARY, REAL, TERNARY, GridTally, UntilTally
+from jostle.estimates.tallies import BINARY, REAL, TERNARY, GridTally
 from jostle.sampling import Grid, Trials, Until
 from jostle.tokens import Coordinates, Inputs
 
@@ -24,9 +25,9 @@ def grid_tally(inputs: int, draws: int, support) -> GridTally:
     return GridTally(REQUEST, Grid(draws), Inputs(np.zeros((inputs, TOKENS)), Coordinates()), support, LEVEL)
 
 
-def until_tally(inputs: int, plan: Until, support, decides_alone: bool = False) -> UntilTally:
+def until_tally(inputs: int, plan: Until, support) -> UntilTally:
     held = Inputs(np.zeros((inputs, TOKENS)), Coordinates())
-    return UntilTally(REQUEST, plan, held, support, LEVEL, decides_alone)
+    return UntilTally(REQUEST, plan, held, support, LEVEL)
 
 
 def least(repeats: int) -> float:
@@ -123,12 +124,11 @@ def draw(generator: np.random.Generator, start: int, stop: int, inputs: int) -> 
 
 @pytest.mark.parametrize("design", DESIGNS)
 @pytest.mark.parametrize("plan", [Until(half_width=0.01), Until(relative=0.3)])
-@pytest.mark.parametrize("decides_alone", [True, False])
-def test_until_covers_where_it_stops(design, plan, decides_alone):
+def test_until_covers_where_it_stops(design, plan):
     generator, repeats, hits = np.random.default_rng(5), 300, np.zeros(2)
     for _ in range(repeats):
         rates = design(generator, 5_000)
-        tally = until_tally(5_000, plan, BINARY, decides_alone)
+        tally = until_tally(5_000, plan, BINARY)
         for start, stop in plan.looks():
             trials = draw(generator, start, stop, 5_000)
             tally.add(trials, (generator.random(len(trials)) < rates[trials.inputs]).astype(float))
@@ -146,7 +146,7 @@ def test_until_covers_at_all_looks_together(plan):
     generator, repeats, hits = np.random.default_rng(6), 300, np.zeros(2)
     for _ in range(repeats):
         rates = clustered(generator, INPUTS)
-        tally = until_tally(INPUTS, plan, BINARY, decides_alone=True)
+        tally = until_tally(INPUTS, plan, BINARY)
         holds = np.ones(2, dtype=bool)
         for start, stop in plan.looks():
             trials = draw(generator, start, stop, INPUTS)
@@ -185,11 +185,12 @@ def test_until_real_changes_cover_where_they_stop():
         tally = until_tally(5_000, plan, REAL)
         for start, stop in plan.looks():
             trials = draw(generator, start, stop, 5_000)
-            tally.add(trials, generator.exponential(means[trials.inputs]))
-            interval = tally.interval("dataset")
-            if plan.is_met(tally.value, interval.low, interval.high):
+            changes = generator.exponential(means[trials.inputs])
+            is_met = tally.met(trials, changes, np.array([len(trials)]))[0]
+            tally.add(trials, changes)
+            if is_met:
                 break
-        hits += means.mean() in interval, 2.0 in tally.interval("population")
+        hits += means.mean() in tally.interval("dataset"), 2.0 in tally.interval("population")
     assert (hits / repeats >= least(repeats)).all(), hits / repeats
 
 
@@ -241,9 +242,10 @@ def test_until_real_changes_that_are_mostly_zero_do_not_stop_too_soon():
         tally = until_tally(500, plan, REAL)
         for start, stop in plan.looks():
             trials = draw(generator, start, stop, 500)
-            tally.add(trials, np.where(trials.tokens == 0, np.abs(generator.standard_normal(len(trials))), 0.0))
-            look = tally.candidate()
-            if tally.may_stop and plan.is_met(tally.value, look.low, look.high):
+            changes = np.where(trials.tokens == 0, np.abs(generator.standard_normal(len(trials))), 0.0)
+            is_met = tally.met(trials, changes, np.array([len(trials)]))[0]
+            tally.add(trials, changes)
+            if is_met:
                 break
         hits += math.sqrt(2 / math.pi) / TOKENS in tally.interval("dataset")
     assert hits / repeats >= least(repeats), hits / repeats

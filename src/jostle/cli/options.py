@@ -73,6 +73,7 @@ TARGET_HELP = (
     "population they were drawn from (population)."
 )
 SEED_HELP = "The same seed gives the same noise, for every model and batch size."
+BATCH_HELP = "The most inputs in a batch. Default: as many as suit the model."
 OUTPUT_HELP = "Also write the result to this JSON file; jostle.load reads it."
 FORCE_HELP = "Overwrite existing files, also those that jostle did not write."
 REPORT_HELP = (
@@ -113,7 +114,7 @@ class SubjectOptions:
     max_length: Annotated[int | None, Parameter(converter=whole, group=TEXTS, help=LENGTH_HELP)] = None
     level: Annotated[float, Parameter(group=PRECISION, help="Coverage of the intervals.")] = 0.95
     seed: Annotated[int, Parameter(converter=whole, group=PRECISION, help=SEED_HELP)] = 0
-    batch_size: Annotated[int, Parameter(converter=whole, group=OUTPUT, help="Inputs in a batch.")] = 128
+    batch_size: Annotated[int | None, Parameter(converter=whole, group=OUTPUT, help=BATCH_HELP)] = None
     device: Annotated[str | None, Parameter(group=OUTPUT, help="Where the models run, e.g. cuda.")] = None
     output: Annotated[Path | None, Parameter(name=["--output", "-o"], group=OUTPUT, help=OUTPUT_HELP)] = None
     force: Annotated[bool, Flag, Parameter(help=FORCE_HELP)] = False

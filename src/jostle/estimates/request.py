@@ -44,7 +44,7 @@ class Request:
             one.
         level: coverage of the intervals.
         seed: of the order, the choice of trials and the noise.
-        batch_size: the most inputs that a model is given at once.
+        batch_size: the most inputs that a model is given at once; None for as many as suit the models.
         device: where models run; None for where they are.
     """
 
@@ -57,7 +57,7 @@ class Request:
     mask: Any
     level: float
     seed: int
-    batch_size: int
+    batch_size: int | None
     device: str | None
 
     @classmethod
@@ -73,7 +73,7 @@ class Request:
         mask: Any = None,
         level: float = 0.95,
         seed: int = 0,
-        batch_size: int = 128,
+        batch_size: int | None = None,
         device: str | None = None,
     ) -> "Request":
         """A request from objects or specs. Every argument is checked here; what depends on inputs, in ``prepare``."""
@@ -87,7 +87,7 @@ class Request:
             mask=mask,
             level=checks.level(level),
             seed=checks.whole("seed", seed),
-            batch_size=checks.whole("batch_size", batch_size, least=1),
+            batch_size=None if batch_size is None else checks.whole("batch_size", batch_size, least=1),
             device=device,
         )
 

@@ -24,7 +24,7 @@ from jostle.base.errors import FailureError, UsageError
 from jostle.base.estimate import OTHER, TARGETS, Interval
 from jostle.base.files import write_text
 from jostle.base.registry import unknown_name
-from jostle.estimates.measure import Interrupted, JostleWarning, make_comparison, make_run
+from jostle.estimates.measure import Interrupted, JostleWarning, comparison_of, make_comparison, make_run
 from jostle.estimates.request import Model, Request
 from jostle.estimates.result import (
     REASONS,
@@ -62,7 +62,7 @@ def sweep(
     mask: Any = None,
     level: float = 0.95,
     seed: int = 0,
-    batch_size: int = 128,
+    batch_size: int | None = None,
     device: str | None = None,
     progress: progress_bar.Progress = False,
     name: str = "model",
@@ -193,7 +193,7 @@ def _measure_at(
         raise FailureError(f"at {parameter} {strength:g}: {error}") from error
     if run.stopped == "interrupted":
         raise KeyboardInterrupt
-    return run.comparison(time.perf_counter() - started, known)
+    return comparison_of(run, time.perf_counter() - started, known)
 
 
 def _unmoved(

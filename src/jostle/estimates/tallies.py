@@ -1,7 +1,7 @@
-"""What is counted while models are asked, and the estimates that follow from the counts.
+"""What is counted of a grid, and the estimate that follows from the counts.
 
-``GridTally`` counts a grid, whose size was fixed beforehand; ``UntilTally`` counts random draws and may be looked at at
-any time. A ``Support`` says which values a change can take, which decides which intervals exist for its mean.
+The size of a grid was fixed beforehand; random draws, which are looked at while they grow, are counted in ``draws``. A
+``Support`` says which values a change can take, which decides which intervals exist for its mean.
 """
 
 from dataclasses import dataclass, field
@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from jostle.base.estimate import OTHER, Interval, Target
+from jostle.base.estimate import Interval
 from jostle.estimates.request import Request
 from jostle.estimates.result import Floats, MeanChange, Profile
-from jostle.intervals import anytime, fixed
-from jostle.sampling import Grid, Trials, Until
+from jostle.intervals import fixed
+from jostle.sampling import Grid, Trials
 from jostle.tokens import Inputs
 
 
@@ -244,198 +244,3 @@ class GridTally:
         ]
         low, high = zip(*ends, strict=True)
         return np.asarray(low), np.asarray(high)
-
-
-_PILOT = 256
-_LEAST_CHANGED, _MOST_UNCHANGED = 100, 20_000
-_CALIBRATED = 0.8, 0.99
-
-
-@dataclass
-class Moments:
-    """What intervals need to know about independent draws: counts of their values, or the first two moments."""
-
-    support: Support
-    counts: Floats
-
-    @classmethod
-    def none(cls, support: Support) -> "Moments":
-        """No draws yet."""
-        return cls(support, np.zeros(len(support.values) if support.is_discrete else 3))
-
-    def add(self, changes: Floats) -> None:
-        """Count finite changes."""
-        self.counts = self.counts + self.rows(self.support, changes).sum(axis=0)
-
-    @staticmethod
-    def rows(support: Support, changes: Floats) -> Floats:
-        """(draws, width): what each draw adds to the counts."""
-        if support.is_discrete:
-            return np.asarray(changes[:, None] == np.asarray(support.values), dtype=np.float64)
-        return np.stack([np.ones_like(changes), changes, changes**2], axis=1)
-
-    @property
-    def size(self) -> int:
-        """The number of draws."""
-        return int(self.counts.sum() if self.support.is_discrete else self.counts[0])
-
-    @property
-    def mean(self) -> float:
-        """Their mean, NaN for none."""
-        if not self.size:
-            return float("nan")
-        total = float(np.asarray(self.support.values) @ self.counts) if self.support.is_discrete else self.counts[1]
-        return float(total / self.size)
-
-    @property
-    def variance(self) -> float:
-        """The unbiased variance of real draws."""
-        size, total, squares = self.counts
-        return float(max(squares - total**2 / size, 0.0) / (size - 1)) if size > 1 else 0.0
-
-
-@dataclass
-class UntilTally:
-    """Sums over random triples.
-
-    For the dataset all draws count: they are independent with the dataset's mean. For the population only the first
-    visit of each input counts: these draws are independent with the population's mean, whatever the dataset.
-
-    Arguments:
-        request: what is asked; the stopping rule looks at the interval for its ``target``. With ``average="micro"``
-            long inputs are drawn more often: first visits then say nothing about a population, and there is no
-            interval for it.
-        plan: the stopping rule; the intervals are tuned to be narrowest where it stops.
-        inputs: the inputs of the trials.
-        support: the values a change can take.
-        level: of the intervals.
-        decides_alone: whether this tally alone decides when sampling stops. If it does, and changes are flips, the
-            stopping rule has an interval of its own, see ``intervals.anytime``; where several models must all be
-            precise enough, only a confidence sequence is valid for each.
-    """
-
-    request: Request
-    plan: Until
-    inputs: Inputs
-    support: Support
-    level: float
-    decides_alone: bool = False
-
-    def __post_init__(self) -> None:
-        self.target = self.request.target
-        self._has_settled = False
-        self._changed = 0
-        is_calibrated = _CALIBRATED[0] <= self.level <= _CALIBRATED[1]
-        self._peeks = self.decides_alone and self.support == BINARY and is_calibrated
-        tokens, num_inputs = int(np.prod(self.inputs.positions)), len(self.inputs)
-        self._all, self._first = Moments.none(self.support), Moments.none(self.support)
-        self._by_position = np.zeros((tokens, len(self._all.counts)))
-        self._sums, self._visits = np.zeros(num_inputs), np.zeros(num_inputs)
-        self._real_horizon: float | None = None
-
-    def add(self, trials: Trials, changes: Floats) -> None:
-        """Count changes in the order of the draws; NaN marks a trial that failed and is left out."""
-        kept = np.isfinite(changes)
-        inputs, tokens, changes = trials.inputs[kept], trials.tokens[kept], changes[kept]
-        self._all.add(changes)
-        self._changed += int(np.count_nonzero(changes))
-        distinct, first = np.unique(inputs, return_index=True)
-        self._first.add(changes[first[self._visits[distinct] == 0]])
-        np.add.at(self._sums, inputs, changes)
-        np.add.at(self._visits, inputs, 1)
-        np.add.at(self._by_position, tokens, Moments.rows(self.support, changes))
-        if not self.support.is_discrete and self._real_horizon is None and self._all.size >= _PILOT and self.may_stop:
-            self._real_horizon = self._plan_real()
-
-    @property
-    def trials(self) -> int:
-        """Finite trials so far."""
-        return self._all.size
-
-    @property
-    def value(self) -> float:
-        """The mean of all draws so far."""
-        return self._all.mean
-
-    @property
-    def may_stop(self) -> bool:
-        """Whether there are enough draws to judge the precision.
-
-        Intervals of flips are valid for any number of draws. Those of real changes are asymptotic: draws that are all
-        zero have no spread, and would look infinitely precise.
-        """
-        if self.support.is_discrete:
-            return True
-        return self._changed >= _LEAST_CHANGED or self._all.size >= _MOST_UNCHANGED
-
-    @property
-    def has_visited_all(self) -> bool:
-        """Whether every input has been drawn at least once: then the population interval cannot improve."""
-        return bool((self._visits > 0).all())
-
-    def candidate(self) -> Interval:
-        """The interval that the stopping rule looks at: the one for ``target`` if sampling stops here."""
-        if not self._peeks:
-            return self.interval(self.target)
-        moments = self._all if self.target == "dataset" else self._first
-        ends = anytime.stopped_proportion(int(moments.counts[1]), moments.size, self.level)
-        method = "Clopper-Pearson, calibrated for its stopping rule"
-        return Interval(*ends, self.level, self.target, method + ("" if self.target == "dataset" else ", first visits"))
-
-    def settle(self) -> None:
-        """The stopping rule was met: from now on its own interval is the answer."""
-        self._has_settled = True
-
-    def interval(self, target: Target) -> Interval:
-        """The interval for ``target`` now; until the rule is met, the intervals of all looks hold together."""
-        if self._peeks and target == self.target and self._has_settled:
-            return self.candidate()
-        if self.request.average == "micro" and target == "population":
-            ends = self.support.bounds if self.support.is_discrete else (-np.inf, np.inf)
-            method = "unknown: micro-averages of a population need Grid"
-            return Interval(*ends, self.level, target, method, is_known=False)
-        moments = self._all if target == "dataset" else self._first
-        cap = np.inf if target == "dataset" else float(len(self.inputs))
-        level = anytime.sequence_level(self.level) if self._peeks and target == self.target else self.level
-        names = {True: "confidence sequence, betting", False: "confidence sequence, asymptotic"}
-        method = (
-            "confidence sequence, beta-binomial mixture" if self.support == BINARY else names[self.support.is_discrete]
-        )
-        method += "" if target == "dataset" else ", first visits"
-        return Interval(*self._ends(moments, 1.0, level, cap), self.level, target, method)
-
-    def estimate(self) -> MeanChange:
-        """The estimate from all draws so far."""
-        with np.errstate(invalid="ignore"):
-            per_input = self._sums / self._visits
-        interval, other = self.interval(self.target), self.interval(OTHER[self.target])
-        return MeanChange(self.value, interval, other, per_input, self._profile(), self._all.size)
-
-    def _ends(self, moments: Moments, share: float, level: float, cap: float = np.inf) -> tuple[float, float]:
-        """Ends of the confidence sequence of draws with these moments, which are this share of all, at most ``cap``."""
-        if self.support == BINARY:
-
-            def horizon(p: Floats) -> Floats:
-                return np.clip(self.plan.horizon(p, level) * share, 16.0, max(cap, 16.0))
-
-            return anytime.bernoulli(int(moments.counts[1]), moments.size, level, horizon)
-        if self.support.is_discrete:
-            return anytime.bounded(self.support.values, moments.counts, level, self.support.bounds)
-        tuned = min((self._real_horizon or _PILOT) * share, cap)
-        return anytime.asymptotic(moments.mean, moments.variance, moments.size, level, tuned)
-
-    def _plan_real(self) -> float:
-        """How many draws a real-valued mean will need, judged by a pilot; the interval is narrowest there."""
-        aim = self.plan.half_width or (self.plan.relative or 0.0) * abs(self._all.mean)
-        return min(9.2 * self._all.variance / max(aim, 1e-9) ** 2, 1e12)
-
-    def _profile(self) -> Profile:
-        share, blank = 1 / len(self._by_position), (np.nan, np.nan)
-        distinct, back = np.unique(self._by_position, axis=0, return_inverse=True)  # many rows are equal
-        rows = [Moments(self.support, counts) for counts in distinct]
-        ends = np.asarray([self._ends(row, share, self.level) if row.size else blank for row in rows])[back]
-        values = np.asarray([row.mean for row in rows])[back]
-        counts = np.asarray([row.size for row in rows], dtype=np.int64)[back]
-        method = "confidence sequence, each position on its own"
-        low, high = ends[:, 0], ends[:, 1]
-        return Profile(values, low, high, counts, self.inputs.positions, "dataset", method, self.inputs.special_share)

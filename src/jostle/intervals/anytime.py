@@ -20,7 +20,7 @@ every draw or seldom, and p on a fine grid (tests/intervals/test_sequential.py).
 of a fixed sample.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -35,10 +35,14 @@ _HORIZON_SHARES = 8.0 ** -np.arange(5)
 _HORIZON_WEIGHTS = np.array([0.8, 0.05, 0.05, 0.05, 0.05])
 _SEQUENCE_SHARE = 0.1
 _PEEKED_SHARE = 0.6
+_ROWS_AT_ONCE = 64
+_GRID, _HALVINGS = 36, 14
 
 
-def bernoulli(successes: int, trials: int, level: float, horizon: Horizon) -> Ends:
-    """A confidence sequence for a proportion: a beta-binomial mixture, tuned for every candidate separately.
+def bernoulli(
+    successes: ArrayLike, trials: ArrayLike, level: float, horizon: Horizon
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """A confidence sequence for a proportion, element by element: a beta-binomial mixture tuned for every candidate.
 
     For each candidate p, with s successes in n trials,
 
@@ -55,26 +59,39 @@ def bernoulli(successes: int, trials: int, level: float, horizon: Horizon) -> En
     Source: mixture and inequality as in Howard, Ramdas, McAuliffe and Sekhon (2021); tuning by candidate is ours.
 
     >>> low, high = bernoulli(5, 1000, 0.95, lambda p: np.full_like(p, 1000.0))
-    >>> round(low, 4), round(high, 4)
+    >>> round(float(low), 4), round(float(high), 4)
     (0.0006, 0.015)
     """
-    if trials == 0:
-        return 0.0, 1.0
+    s, n = np.broadcast_arrays(np.asarray(successes, dtype=np.float64), np.asarray(trials, dtype=np.float64))
+    centre = np.divide(s, n, out=np.full(s.shape, 0.5), where=n > 0).reshape(-1)
+    ends = np.empty((2, s.size))
+    for rows in _parts(s.size):
+        capital = log_mixture(s.reshape(-1, 1)[rows], n.reshape(-1, 1)[rows], level, horizon)
+        ends[:, rows] = hull(capital, centre[rows], level, (0.0, 1.0))
+    return ends[0].reshape(s.shape)[()], ends[1].reshape(s.shape)[()]
+
+
+def log_mixture(
+    successes: NDArray[np.float64], trials: NDArray[np.float64], level: float, horizon: Horizon
+) -> Callable[[NDArray[np.float64]], NDArray[np.float64]]:
+    """log M_n(p) of ``bernoulli`` as a function of the candidates p, which broadcast against the counts."""
     log_threshold = -np.log1p(-level)
     tuning = 2 * log_threshold + np.log1p(2 * log_threshold)
 
-    def accepted(p: NDArray[np.float64]) -> NDArray[np.bool_]:
-        prior = np.maximum(horizon(p) / tuning * _HORIZON_SHARES[:, None], 1e-3)  # (shares, candidates)
+    def capital(p: NDArray[np.float64]) -> NDArray[np.float64]:
+        shares, weights = (part.reshape(-1, *[1] * p.ndim) for part in (_HORIZON_SHARES, np.log(_HORIZON_WEIGHTS)))
+        prior = np.maximum(horizon(p) / tuning * shares, 1e-3)  # (shares, ..., candidates)
         a, b = prior * p, prior * (1 - p)
         log_mixtures = special.betaln(a + successes, b + trials - successes) - special.betaln(a, b)
-        log_mixture = special.logsumexp(log_mixtures, b=_HORIZON_WEIGHTS[:, None], axis=0)
         log_likelihood = special.xlogy(successes, p) + special.xlog1py(trials - successes, -p)
-        return np.asarray(log_mixture - log_likelihood < log_threshold)
+        return np.asarray(np.logaddexp.reduce(log_mixtures + weights, axis=0) - log_likelihood)
 
-    return _accepted_hull(accepted, successes / trials, (0.0, 1.0))
+    return capital
 
 
-def bounded(values: ArrayLike, counts: ArrayLike, level: float, bounds: Ends) -> Ends:
+def bounded(
+    values: ArrayLike, counts: ArrayLike, level: float, bounds: Ends
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """A confidence sequence for the mean of variables between two bounds with few distinct values, by betting.
 
     For a candidate m the capital of a bet lambda is prod_t (1 + lambda (x_t - m)), which is a martingale if m is the
@@ -83,41 +100,62 @@ def bounded(values: ArrayLike, counts: ArrayLike, level: float, bounds: Ends) ->
     their counts. Source: Waudby-Smith and Ramdas (2024), "Estimating means of bounded random variables by betting".
 
     Arguments:
-        values: distinct values that can occur.
-        counts: how often each has been observed so far.
+        values: (values,) that can occur.
+        counts: (..., values) how often each has been observed so far; an interval for each row.
         level: coverage over all times together.
         bounds: no observation can lie outside.
     """
     x, c = np.asarray(values, dtype=np.float64), np.asarray(counts, dtype=np.float64)
-    if c.sum() == 0:
-        return bounds
-    log_threshold = -np.log1p(-level)
+    rows, total = c.reshape(-1, c.shape[-1]), c.reshape(-1, c.shape[-1]).sum(axis=1)
+    centre = np.divide(rows @ x, total, out=np.full(len(rows), sum(bounds) / 2), where=total > 0)
+    ends = np.empty((2, len(rows)))
+    for part in _parts(len(rows)):
+        ends[:, part] = hull(log_bets(x, rows[part], bounds), centre[part], level, bounds)
+    return ends[0].reshape(c.shape[:-1])[()], ends[1].reshape(c.shape[:-1])[()]
+
+
+def log_bets(
+    values: NDArray[np.float64], counts: NDArray[np.float64], bounds: Ends
+) -> Callable[[NDArray[np.float64]], NDArray[np.float64]]:
+    """The logarithm of the mean capital of all bets of ``bounded``: candidates (rows, count) to (rows, count).
+
+    Arguments:
+        values: (values,) or (rows, values).
+        counts: (rows, values).
+        bounds: no value can lie outside.
+    """
     shares = np.geomspace(1e-4, 0.9, _BETS)
+    x = np.broadcast_to(values, counts.shape)
 
-    def accepted(m: NDArray[np.float64]) -> NDArray[np.bool_]:
-        below = np.maximum(m - bounds[0], 1e-12)[:, None]
-        above = np.maximum(bounds[1] - m, 1e-12)[:, None]
-        bets = np.concatenate([shares / below, -shares / above], axis=1)  # (candidates, bets)
-        log_capital = np.log1p(bets[:, :, None] * (x - m[:, None, None])) @ c
-        return np.asarray(special.logsumexp(log_capital, axis=1) - np.log(2 * _BETS) < log_threshold)
+    def capital(m: NDArray[np.float64]) -> NDArray[np.float64]:
+        below, above = (np.maximum(gap, 1e-12)[..., None] for gap in (m - bounds[0], bounds[1] - m))
+        bets = np.concatenate([shares / below, -shares / above], axis=-1)  # (rows, candidates, bets)
+        log_capital = np.zeros(bets.shape)
+        for value, count in zip(x.T, counts.T, strict=True):  # one value at a time: the others take no memory
+            log_capital += count[:, None, None] * np.log1p(bets * (value[:, None] - m)[..., None])
+        most = log_capital.max(axis=-1, keepdims=True)
+        return np.asarray(np.log(np.exp(log_capital - most).mean(axis=-1)) + most[..., 0])
 
-    return _accepted_hull(accepted, float(x @ c / c.sum()), bounds)
+    return capital
 
 
-def asymptotic(mean: float, variance: float, count: int, level: float, horizon: float) -> Ends:
-    """A confidence sequence for the mean of unbounded variables, valid for large samples only.
+def asymptotic(
+    mean: ArrayLike, variance: ArrayLike, count: ArrayLike, level: float, horizon: ArrayLike
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """A confidence sequence for the mean of unbounded variables, element by element, valid for large samples only.
 
     mean -+ sqrt(variance) * sqrt(2 (n r + 1) / (n^2 r) * log(sqrt(n r + 1) / alpha)), with r tuned so that it is
     narrowest near ``horizon`` draws. Nothing exact exists without bounds. Source: Waudby-Smith, Arbour, Sinha, Kennedy
     and Ramdas (2024), "Time-uniform central limit theory and asymptotic confidence sequences".
     """
-    if count < 2:
-        return -np.inf, np.inf
+    m, v, n = (np.asarray(part, dtype=np.float64) for part in (mean, variance, count))
     log_threshold = -np.log1p(-level)
-    r = (2 * log_threshold + np.log1p(2 * log_threshold)) / max(horizon, 1.0)
-    spread = 2 * (count * r + 1) / (count**2 * r) * (np.log(count * r + 1) / 2 + log_threshold)
-    reach = float(np.sqrt(variance * spread))
-    return mean - reach, mean + reach
+    r = (2 * log_threshold + np.log1p(2 * log_threshold)) / np.maximum(horizon, 1.0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        spread = 2 * (n * r + 1) / (n**2 * r) * (np.log(n * r + 1) / 2 + log_threshold)
+        reach = np.where(n >= 2, np.sqrt(v * spread), np.inf)
+    m = np.where(n >= 2, m, 0.0)
+    return (m - reach)[()], (m + reach)[()]
 
 
 def sequence_level(level: float) -> float:
@@ -125,42 +163,62 @@ def sequence_level(level: float) -> float:
     return 1 - _SEQUENCE_SHARE * (1 - level)
 
 
-def stopped_proportion(successes: int, trials: int, level: float) -> Ends:
-    """The interval that the stopping rule looks at, and the answer if it stops there.
+def stopped_proportion(
+    successes: ArrayLike, trials: ArrayLike, level: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The interval that the stopping rule looks at, and the answer if it stops there; element by element.
 
     >>> low, high = stopped_proportion(24, 4800, 0.95)
-    >>> round(low, 4), round(high, 4)
+    >>> round(float(low), 4), round(float(high), 4)
     (0.0031, 0.0077)
     """
-    low, high = clopper_pearson(successes, trials, 1 - _PEEKED_SHARE * (1 - level))
-    return float(low), float(high)
+    low, high = clopper_pearson(successes, trials, peeked_level(level))
+    return low, high
 
 
-def _accepted_hull(
-    accepted: Callable[[NDArray[np.float64]], NDArray[np.bool_]], centre: float, bounds: Ends, rounds: int = 4
-) -> Ends:
-    """The smallest interval that holds every accepted candidate; ``centre`` is always one of them.
+def peeked_level(level: float) -> float:
+    """The raised level of an interval that decides when to stop, and is the answer there."""
+    return 1 - _PEEKED_SHARE * (1 - level)
 
-    A grid that is dense near the centre and near the bounds finds the outermost accepted points; each end is then
-    refined between the last rejected and the first accepted point, and the rejected side is returned, so that rounding
-    errs outward.
+
+def hull(
+    log_capital: Callable[[NDArray[np.float64]], NDArray[np.float64]],
+    centre: NDArray[np.float64],
+    level: float,
+    bounds: Ends,
+) -> NDArray[np.float64]:
+    """(2, rows): the smallest interval that holds every candidate whose capital is below 1 / (1 - level).
+
+    A grid that is dense near the centre finds the outermost accepted point on each side; the end is then halved in
+    between that and the next, rejected point, and the rejected side is returned, so that rounding errs outward.
+
+    Arguments:
+        log_capital: from candidates (rows, count) to the logarithm of the capital against each.
+        centre: (rows,) a candidate with little capital against it, accepted at every level.
+        level: coverage.
+        bounds: of the candidates.
     """
-    lower, upper = bounds
-    shares = np.geomspace(1e-6, 1.0, 60)
-    left = centre - (centre - lower) * shares
-    right = centre + (upper - centre) * shares
+    log_threshold = -np.log1p(-level)
+    shares = np.concatenate([[0.0], np.geomspace(1e-6, 1.0, _GRID)])
 
-    def end(path: NDArray[np.float64]) -> float:
-        """The first point of ``path`` beyond which every candidate is rejected."""
-        for _ in range(rounds):
-            inside = np.flatnonzero(accepted(path))
-            last = int(inside[-1]) if len(inside) else 0
-            if last == len(path) - 1:
-                return float(path[-1])
-            path = np.linspace(path[last], path[last + 1], 24)
-        return float(path[-1])
+    def end(bound: float) -> NDArray[np.float64]:
+        """(rows,) the first point on the way from the centre to ``bound`` beyond which every candidate is rejected."""
+        path = centre[:, None] + (bound - centre)[:, None] * shares  # (rows, points)
+        inside = log_capital(path) < log_threshold
+        last = np.where(inside.any(axis=1), len(shares) - 1 - inside[:, ::-1].argmax(axis=1), 0)
+        ahead = np.minimum(last + 1, len(shares) - 1)  # if the bound itself is accepted, it is the end
+        here, there = (np.take_along_axis(path, places[:, None], axis=1) for places in (last, ahead))
+        for _ in range(_HALVINGS):
+            middle = (here + there) / 2
+            is_inside = log_capital(middle) < log_threshold
+            here, there = np.where(is_inside, middle, here), np.where(is_inside, there, middle)
+        return np.where(last == ahead, bound, there[:, 0])
 
     with np.errstate(divide="ignore", invalid="ignore"):
-        low = end(np.concatenate([[centre], left])) if centre > lower else lower
-        high = end(np.concatenate([[centre], right])) if centre < upper else upper
-    return low, high
+        ends = [np.where(centre == bound, bound, end(bound)) for bound in bounds]
+    return np.clip(ends, *bounds)
+
+
+def _parts(count: int) -> Iterator[slice]:
+    """Slices of ``count`` rows, few enough at a time to fit in a cache."""
+    return (slice(start, start + _ROWS_AT_ONCE) for start in range(0, count, _ROWS_AT_ONCE))

@@ -82,7 +82,7 @@ class FixedMeasurement:
     def accuracy(self, model: Callable[..., Any], name: str) -> float:
         """The share of the inputs whose prediction is their label."""
         assert self.labels is not None
-        asked, hits, size = _without_inference_mode(model), 0, self.request.batch_size
+        asked, hits, size = _without_inference_mode(model), 0, self.request.batch_size or 128
         function = TokenFunction(asked, self._inputs_for(asked), name)
         for start in range(0, len(self.inputs), size):
             rows = np.arange(start, min(start + size, len(self.inputs)))

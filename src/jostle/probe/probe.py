@@ -98,7 +98,7 @@ class Probe:
         trackers: Any = (),
         level: float = 0.95,
         seed: int = 0,
-        batch_size: int = 128,
+        batch_size: int | None = None,
         name: str = "model",
     ) -> None:
         self._every, share = checks.whole("every", every, least=1), _as_share(share)
@@ -321,7 +321,7 @@ class StepRecorder:
             for name, measure in self.measures.items():
                 numbers |= run_measure(name, measure, model, measurement.inputs_on(device_of(model)))
         ended = budget.clock()
-        is_precise = isinstance(measurement.plan, Until) and measurement.plan.is_met(m.value, m.low, m.high)
+        is_precise = isinstance(measurement.plan, Until) and bool(measurement.plan.is_met(m.value, m.low, m.high))
         budget.learn(m.passes, halfway - began, ended - halfway, is_precise=is_precise)
         note = "" if is_precise else allowance.note
         return {

@@ -116,9 +116,10 @@ def _pooled_interval(m: Measurement, flips: int, trials: int, share: float) -> t
     level = m.settings.level
     plan = specs.build(PLANS, m.settings.plan, "plan", Plan)
     if isinstance(plan, Until):
-        return anytime.bernoulli(
+        low, high = anytime.bernoulli(
             flips, trials, level, lambda p: np.maximum(plan.horizon(p, level) * share, _SHORTEST_HORIZON)
         )
+        return float(low), float(high)
     low, high = fixed.clopper_pearson(flips, trials, level)
     return float(low), float(high)
 

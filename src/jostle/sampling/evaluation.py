@@ -5,6 +5,7 @@ batch, and compare their outputs with those for the clean inputs, which ``Refere
 """
 
 import copy
+from collections.abc import Callable
 
 import numpy as np
 import torch
@@ -16,7 +17,7 @@ from jostle.base.randomness import Stream
 from jostle.perturbations import Perturbation
 from jostle.responses import Response
 from jostle.sampling import readers
-from jostle.sampling.plans import TOKENS_ON_CPU, Batching, Integers, Trials
+from jostle.sampling.plans import TOKENS_ON_CPU, Batching, Integers, Trials, inputs_at_once, tokens_at_once
 from jostle.sampling.readers import Changes, Moved, Pending, Reader
 from jostle.sampling.text_checks import Move, check_text, padding_to_fill_with
 from jostle.tokens import Batch, Inputs, TokenFunction
@@ -42,7 +43,7 @@ class TrialEvaluation:
         perturbation: what a token becomes.
         response: what counts as a change.
         seed: of the noise.
-        batch_size: the most inputs that a model is given at once.
+        batch_size: the most inputs that a model is given at once; None for ``choose_batches`` to choose.
     """
 
     def __init__(
@@ -51,19 +52,18 @@ class TrialEvaluation:
         perturbation: Perturbation,
         response: Response,
         seed: int,
-        batch_size: int,
+        batch_size: int | None = None,
     ) -> None:
         self.functions, self.perturbation, self.response = functions, perturbation, response
         self.inputs: Inputs = functions[0].inputs
-        self.batch_size = batch_size
         self.nonfinite = np.zeros(len(functions), dtype=np.int64)
-        is_on_cpu = all(function.device.type == "cpu" for function in functions)
-        self.batching = Batching(self.inputs, batch_size, TOKENS_ON_CPU if is_on_cpu else np.inf)
+        self._is_on_cpu = all(function.device.type == "cpu" for function in functions)
+        self._is_free = batch_size is None
+        most_tokens = TOKENS_ON_CPU if self._is_on_cpu else np.inf
+        self.batching = Batching(self.inputs, batch_size, most_tokens)
         self._noise = Stream(seed, "noise")
         self._is_inside = functions[0].site is not None
         self._num_uniforms = 1 if self._is_inside else perturbation.num_uniforms(self.inputs.dim)
-        batches = _UNIFORMS_AT_ONCE // max(1, self._num_uniforms) // batch_size
-        self._chunk = batch_size * min(max(batches, 1), _BATCHES_AT_ONCE)
         self._readers = [readers.find(function, perturbation, self.batching) for function in functions]
         pairs = zip(functions, self._readers, strict=True)
         self._references = [References(function, response, self.batching, reader) for function, reader in pairs]
@@ -86,23 +86,51 @@ class TrialEvaluation:
         if self.inputs.padding is not None:
             check_text(self.functions, self.perturbation, self.batching)
 
+    def choose_batches(self) -> None:
+        """Fit the batches to the models, if no size was given: what ``check_steady`` saw of them decides."""
+        widest = max(function.widest for function in self.functions)
+        if self._is_free:
+            self.batching.batch_size = inputs_at_once(0 if self.inputs.padding is not None else widest)
+        if self._is_on_cpu and self.inputs.padding is not None:
+            self.batching.most_tokens = tokens_at_once(widest / self.inputs.shape[0])
+
+    @property
+    def _chunk(self) -> int:
+        """How many trials are perturbed at once: full batches, few enough to keep their noise and inputs in memory."""
+        size = self.batching.batch_size
+        batches = _UNIFORMS_AT_ONCE // max(1, self._num_uniforms) // size
+        if self.inputs.items is not None:
+            batches = min(batches, self.inputs.items.room() // size)
+        return size * min(max(batches, 1), _BATCHES_AT_ONCE)
+
     def prepare(self, indices: Integers) -> None:
         """Ask the models about these clean inputs now, in full batches."""
         for reference in self._references:
             reference.prepare(indices)
 
-    def changes(self, trials: Trials) -> Changes:
-        """(models, trials): the change in each trial, NaN where a model's output or the change is not finite."""
+    def changes(self, trials: Trials, tell: Callable[[], object] | None = None) -> Changes:
+        """(models, trials): the change in each trial, NaN where a model's output or the change is not finite.
+
+        Arguments:
+            trials: in any order and number; many at once fill batches better.
+            tell: called now and then, after a few batches.
+        """
         out = np.zeros((len(self.functions), len(trials)))
-        self.prepare(trials.inputs)
-        order = self.batching.order(trials.inputs)
-        for start in range(0, len(trials), self._chunk):
-            rows = order[start : start + self._chunk]
+        order, chunk = self.batching.order(trials.inputs), self._chunk
+        reads_once = self.inputs.items is not None  # then an item is clean, perturbed and forgotten before the next
+        if not reads_once:
+            self.prepare(trials.inputs)
+        for start in range(0, len(trials), chunk):
+            rows = order[start : start + chunk]
+            if reads_once:
+                self.prepare(trials.inputs[rows])
             part = self._moved(trials[rows])
             pending = [Pending(function, self.response) for function in self.functions]
             for index, asked in enumerate(self._ask(part, pending)):
                 references = self._references[index].of(part.trials.inputs[asked])
                 out[index, rows[part.places[asked]]] = pending[index].changes(references)
+            if tell is not None:
+                tell()
         self.nonfinite += np.isnan(out).sum(axis=1)
         return out
 
@@ -236,6 +264,8 @@ class References:
         """The references of these inputs, (len(indices), ...)."""
         if not len(indices):
             return torch.empty(0)
+        if self._store is not None and self._known[indices].all():
+            return self._store[torch.from_numpy(indices)]
         distinct, back = np.unique(indices, return_inverse=True)
         missing = distinct[~self._known[distinct]]
         order = self.batching.order(missing)

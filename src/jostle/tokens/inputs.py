@@ -319,6 +319,10 @@ class Items:
     def __len__(self) -> int:
         return len(self._dataset)
 
+    def room(self) -> int:
+        """About how many items can be kept at a time, judged by the first."""
+        return max(1, CACHE_BYTES // max(1, _size(self._item(0))))
+
     def batch(self, indices: Integers) -> Batch:
         """The inputs of these indices, in new memory; an index may occur several times."""
         distinct, back = np.unique(indices, return_inverse=True)

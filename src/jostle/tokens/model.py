@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from jostle.base import checks
 from jostle.base.errors import UsageError
@@ -34,6 +35,8 @@ class TokenFunction:
         passes: inputs answered so far.
         warnings: what is suspicious about the model.
         notes: what is worth knowing about how it was asked, and is nothing to worry about.
+        widest: bytes of the largest tensor that the model makes on its way, for one input; known after
+            ``check_steady``.
 
     Arguments:
         model: any callable from a batch to outputs (batch, ...): a tensor, the first part of a tuple, or the
@@ -59,6 +62,7 @@ class TokenFunction:
         self.warnings: list[str] = []
         self.notes: list[str] = []
         self.is_steady = True
+        self.widest = 0
         view = inputs.view
         self.site = Site(model, view, name, takes_whole=True) if isinstance(view, Embeddings) else None
         if inputs.padding is not None:
@@ -183,7 +187,10 @@ class TokenFunction:
                 that look like probabilities are warned about too.
         """
         indices = np.arange(min(_CHECKED, len(self.inputs)))
-        first, second = (self(self.inputs.batch(indices)).double() for _ in range(2))
+        with _Sizes() as sizes:
+            first = self(self.inputs.batch(indices)).double()
+        self.widest = sizes.largest // len(indices)
+        second = self(self.inputs.batch(indices)).double()
         if not first.isfinite().all():
             return  # an error says so where clean outputs are read, with a count
         self._check_probabilities(first, response)
@@ -217,3 +224,18 @@ class TokenFunction:
                 f"{self.name} gives one output an input, all between 0 and 1: if that is a probability, give the logit "
                 "or two columns instead; a single output is read by its sign"
             )
+
+
+class _Sizes(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Inside, the size of the largest tensor that is computed, in bytes; views of others do not count."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.largest = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        made = func(*args, **(kwargs or {}))
+        is_new = all(returned.alias_info is None for returned in func._schema.returns)
+        if is_new and isinstance(made, Tensor):
+            self.largest = max(self.largest, made.nbytes)
+        return made

@@ -1,0 +1,206 @@
+"""The measuring loop: take trials from a plan, ask the models, count, look, stop.
+
+``GridRun`` and ``UntilRun`` are the loops of the two plans. What is counted is in ``tallies`` and ``draws``.
+"""
+
+import itertools
+from abc import ABC, abstractmethod
+from contextlib import ExitStack
+from typing import Generic, TypeVar
+
+import numpy as np
+
+from jostle.base.errors import FailureError, UsageError
+from jostle.base.progress import Reporter, State
+from jostle.estimates.draws import UntilTally
+from jostle.estimates.request import Request
+from jostle.estimates.tallies import BINARY, REAL, TERNARY, GridTally, Support
+from jostle.sampling import Changes, Grid, TrialEvaluation, Trials, Until
+from jostle.sampling.plans import Integers
+
+AnyPlan = TypeVar("AnyPlan", Grid, Until)
+AnyTally = TypeVar("AnyTally", GridTally, UntilTally)
+
+_GRID_TRIALS = 2**12  # of a grid that are evaluated together
+_LEAST_AHEAD, _MOST_AHEAD = 256, 2**13  # draws beyond the next look that are evaluated together
+
+
+class Run(ABC, Generic[AnyPlan, AnyTally]):
+    """One pass of a plan over several models, which all see the same trials.
+
+    Arguments:
+        plan: which trials, and when to stop.
+        request, evaluation, report, pair_level: as for ``make_run``.
+
+    Attributes:
+        singles: what is counted of each model.
+        pairs: for models a < b, what is counted of (change of a) - (change of b), trial by trial on the same noise.
+        stopped: why it ended: ``complete``, ``precision``, ``max_passes``, ``all-inputs-visited`` or ``interrupted``.
+    """
+
+    def __init__(
+        self,
+        request: Request,
+        plan: AnyPlan,
+        evaluation: TrialEvaluation,
+        report: Reporter,
+        pair_level: float | None = None,
+    ) -> None:
+        self.request, self.evaluation, self.report = request, evaluation, report
+        self.plan: AnyPlan = plan
+        self.inputs, self.stopped = evaluation.inputs, ""
+        single, paired = (BINARY, TERNARY) if request.response.is_binary else (REAL, REAL)
+        count, level = len(evaluation.functions), request.level if pair_level is None else pair_level
+        self.singles: list[AnyTally] = [self.tally(single, request.level) for _ in range(count)]
+        self.pairs: dict[tuple[int, int], AnyTally] = {
+            pair: self.tally(paired, level) for pair in itertools.combinations(range(count), 2)
+        }
+
+    @abstractmethod
+    def tally(self, support: Support, level: float) -> AnyTally:
+        """An empty tally of changes that take these values."""
+
+    @abstractmethod
+    def loop(self) -> str:
+        """Take trials until the plan ends; returns why it ended."""
+
+    def go(self) -> None:
+        """Run to the end, or to Ctrl-C if there are results by then."""
+        with ExitStack() as modes:
+            for function in self.evaluation.functions:
+                modes.enter_context(function.evaluating())
+                function.check_steady(self.request.response)
+            self.evaluation.check()
+            self.evaluation.choose_batches()
+            try:
+                self.stopped = self.loop()
+            except KeyboardInterrupt:
+                if not self.has_results:
+                    raise
+                self.stopped = "interrupted"
+        if not self.has_results:
+            raise FailureError(
+                "nothing could be measured: no trial has a finite response (NaN outputs, or an undefined change)"
+            )
+
+    @property
+    def has_results(self) -> bool:
+        """Whether every model has a trial with a finite response."""
+        return all(tally.trials > 0 for tally in self.singles)
+
+    def count(self, trials: Trials, changes: Changes) -> None:
+        """Count the changes (models, trials) of every model and of every pair of models."""
+        positions = self.inputs.profile_positions(trials.inputs, trials.tokens)
+        trials = Trials(trials.inputs, positions, trials.draws)
+        for tally, change in zip(self.singles, changes, strict=True):
+            tally.add(trials, change)
+        for (a, b), tally in self.pairs.items():
+            tally.add(trials, changes[a] - changes[b])
+
+
+class GridRun(Run[Grid, GridTally]):
+    """Every token of every input, a fixed number of draws each."""
+
+    def tally(self, support: Support, level: float) -> GridTally:
+        """An empty tally of a grid."""
+        return GridTally(self.request, self.plan, self.inputs, support, level)
+
+    def loop(self) -> str:
+        """Go through the inputs in a random order: clean passes of some of them, then all their trials."""
+        size, done, summary = self.evaluation.batching.batch_size, 0, ""
+
+        def tell() -> None:
+            if done:
+                self.report(State(done / len(self.inputs), self.evaluation.passes, summary))
+
+        order = self.plan.order(self.inputs, self.request.seed)
+        for start in range(0, len(order), size):
+            chosen = order[start : start + size]
+            if self.inputs.items is None:
+                self.evaluation.prepare(chosen)
+            for trials in self.plan.blocks(self.inputs, chosen, block=_GRID_TRIALS):
+                self.count(trials, self.evaluation.changes(trials, tell))
+                done += len(np.unique(trials.inputs))
+                summary = "  ".join(f"{tally.value:.4f} ± {tally.half_width:.4f}" for tally in self.singles)
+                tell()
+        return "complete"
+
+
+class UntilRun(Run[Until, UntilTally]):
+    """Random (input, token, draw) until every model's interval is narrow enough."""
+
+    def tally(self, support: Support, level: float) -> UntilTally:
+        """An empty tally of random draws."""
+        return UntilTally(self.request, self.plan, self.inputs, support, level)
+
+    def loop(self) -> str:
+        """Draw up to some look ahead, ask, look at the intervals in turn, and stop where the plan says so."""
+        plan, request, done, stopped = self.plan, self.request, 0, ""
+        while not stopped:
+            looks = self._looks_ahead(done)
+            trials = plan.trials(self.inputs, request.seed, done, int(looks[-1]), request.average)
+            stopped = self._advance(trials, looks - done)
+            done += len(trials)
+        return stopped
+
+    def _looks_ahead(self, done: int) -> Integers:
+        """The next looks, whose draws are evaluated together: full batches, and hardly any draw beyond the stop.
+
+        They reach as far as the rule will surely not be met, at most half of the draws so far (which Ctrl-C may lose)
+        and at most 8,192. This depends on the draws alone, so passes are the same in every run.
+        """
+        ahead = max(tally.draws_left() for tally in self.singles) if done else 0.0
+        if self.request.target == "population":
+            ahead = min(ahead, self.singles[0].unvisited)  # sampling ends when the last of them has been visited
+        limit = done + min(ahead, max(_LEAST_AHEAD, done / 2), _MOST_AHEAD)
+        stops = [stop for _, stop in itertools.takewhile(lambda look: look[1] <= limit, self.plan.looks(done))]
+        return np.asarray(stops or [next(self.plan.looks(done))[1]], dtype=np.int64)
+
+    def _advance(self, trials: Trials, ends: Integers) -> str:
+        """Ask about these trials and count them up to the look that stops; returns why sampling ended, if it did.
+
+        Arguments:
+            trials: the next ones.
+            ends: how many of them there are at each look.
+        """
+        room = self.plan.max_passes - self.evaluation.passes
+        affordable = int(np.searchsorted(self.evaluation.new_passes(trials), room, side="right"))
+        if not affordable:
+            return self._out_of_passes()
+        asked, looks = trials[:affordable], np.append(ends[ends < affordable], affordable)
+        changes = self.evaluation.changes(asked, self._tell)
+        is_met, is_last = self._looked(asked, changes, looks)
+        stops = np.flatnonzero(is_met | is_last)
+        size = int(looks[stops[0]]) if len(stops) else affordable
+        self.evaluation.nonfinite -= np.isnan(changes[:, size:]).sum(axis=1)  # what was asked too much is not counted
+        self.count(asked[:size], changes[:, :size])
+        self._tell()
+        if len(stops) and is_met[stops[0]]:
+            for tally in (*self.singles, *self.pairs.values()):
+                tally.settle()
+            return "precision"
+        if len(stops):
+            return "all-inputs-visited"
+        return "" if affordable == len(trials) else self._out_of_passes()
+
+    def _looked(self, trials: Trials, changes: Changes, looks: Integers) -> tuple[np.ndarray, np.ndarray]:
+        """(looks,) twice: whether all intervals are narrow enough, and whether more draws could not improve them."""
+        pairs = list(zip(self.singles, changes, strict=True))
+        is_met = np.logical_and.reduce([tally.met(trials, change, looks) for tally, change in pairs])
+        if self.request.target == "dataset":
+            return is_met, np.zeros(len(looks), dtype=bool)
+        return is_met, self.singles[0].visits_all(trials, changes[0], looks)
+
+    def _tell(self) -> None:
+        """Tell the reporter how far the draws that are counted have come."""
+        if not self.has_results:
+            return
+        looks = [(tally.value, look.low, look.high) for tally in self.singles for look in (tally.candidate(),)]
+        share = min(self.plan.share_done(*look) for look in looks)
+        summary = "  ".join(f"{value:.4f} [{low:.4f}, {high:.4f}]" for value, low, high in looks)
+        self.report(State(share, self.evaluation.passes, summary))
+
+    def _out_of_passes(self) -> str:
+        if not self.has_results:
+            raise UsageError(f"{self.plan.describe()} ended before a single trial; give a larger max_passes")
+        return "max_passes"

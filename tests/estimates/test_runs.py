@@ -1,0 +1,102 @@
+"""Draws of several looks are evaluated together: the same draws, the same values and the same stop as look by look."""
+
+import pytest
+import torch
+
+import jostle
+from jostle import Until
+from jostle.estimates import runs
+
+X = torch.randn(60, 6, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+TEXTS = {
+    "input_ids": torch.randint(1, 30, (40, 12), generator=torch.Generator().manual_seed(2)),
+    "attention_mask": (torch.arange(12) < 3 + torch.arange(40)[:, None] % 10).long(),
+}
+
+
+def smooth(x):
+    return x.sum(dim=1)
+
+
+def fragile(x):
+    return torch.where(x[:, 0] > 2.5, torch.nan, x[:, :3].sum(dim=1))
+
+
+def found(plan, model=smooth, **options):
+    settings = {"tokens": "coordinates", "perturbation": "gaussian-noise:1", "seed": 3} | options
+    if isinstance(model, dict):
+        return jostle.compare(model, X, plan=plan, **settings)
+    return jostle.measure(model, X, plan=plan, **settings)
+
+
+CASES = {
+    "half-width": (Until(half_width=0.01), {}),
+    "relative": (Until(relative=0.1), {}),
+    "rough": (Until(half_width=0.1), {}),
+    "population": (Until(half_width=0.2), {"target": "population"}),
+    "all visited": (Until(half_width=0.01), {"target": "population"}),
+    "margin": (Until(relative=0.05), {"response": "margin"}),
+    "level": (Until(half_width=0.02), {"level": 0.999}),
+    "micro": (Until(half_width=0.02), {"average": "micro"}),
+    "two models": (Until(half_width=0.02), {"model": {"smooth": smooth, "first": lambda x: x[:, 0]}}),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_blocks_of_looks_stop_where_single_looks_do(case, monkeypatch):
+    plan, options = CASES[case]
+    together = found(plan, **options)
+    monkeypatch.setattr(runs, "_LEAST_AHEAD", 0)
+    monkeypatch.setattr(runs, "_MOST_AHEAD", 0)
+    alone = found(plan, **options)
+    parts = [(together, alone)] if not isinstance(together, jostle.Comparison) else []
+    parts += [(together[name], alone[name]) for name in (together if not parts else ())]
+    for one, other in parts:
+        assert (one.trials, one.stopped) == (other.trials, other.stopped)
+        assert (one.value, one.low, one.high) == pytest.approx((other.value, other.low, other.high), rel=1e-12)
+        assert one.per_input == pytest.approx(other.per_input, rel=1e-12, nan_ok=True)
+        assert one.profile.high == pytest.approx(other.profile.high, rel=1e-12, nan_ok=True)
+        assert other.passes <= one.passes <= 1.1 * other.passes + 64
+
+
+def test_what_was_asked_beyond_the_stop_is_in_the_passes_and_not_in_the_estimate(monkeypatch):
+    alone = found(Until(half_width=0.05))
+    monkeypatch.setattr(runs.UntilTally, "draws_left", lambda tally: 1e9)
+    ahead = found(Until(half_width=0.05))
+    assert ahead.passes > alone.passes
+    assert (ahead.value, ahead.trials, ahead.high) == (alone.value, alone.trials, alone.high)
+    assert int(ahead.profile.counts.sum()) == ahead.trials
+
+
+def test_failed_trials_beyond_the_stop_are_not_counted(monkeypatch):
+    with pytest.warns(jostle.JostleWarning):
+        alone = found(Until(half_width=0.05), model=fragile)
+    monkeypatch.setattr(runs.UntilTally, "draws_left", lambda tally: 1e9)
+    with pytest.warns(jostle.JostleWarning):
+        ahead = found(Until(half_width=0.05), model=fragile)
+    assert ahead.nonfinite == alone.nonfinite > 0
+
+
+@pytest.mark.parametrize("most", [100, 333, 1000, 1777])
+def test_max_passes_is_exact(most):
+    result = found(Until(half_width=0.0001, max_passes=most))
+    assert result.stopped == "max_passes"
+    assert most - 1 <= result.passes <= most  # a draw of a new input takes two
+
+
+def test_the_batch_size_is_chosen_without_a_clock():
+    """Two runs give the same batches, and a given size is kept."""
+
+    def sizes(**options):
+        seen = []
+
+        def model(x):
+            seen.append(len(x))
+            return x.sum(dim=1)
+
+        found(Until(half_width=0.01), model=model, **options)
+        return seen
+
+    assert sizes() == sizes()
+    assert max(sizes()) == 256
+    assert max(sizes(batch_size=50)) == 50
