@@ -4,11 +4,13 @@ import json
 import os
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import pytest
 import torch
 
+from jostle import load, measure
 from jostle.report import recover
 from tests.cli.test_cli import run
 
@@ -216,3 +218,48 @@ def test_a_page_without_labels_shows_images_too(capsys, folder):
     code, _, err = run(capsys, "measure", "--model", "py:mine/sums.py:make", *words)
     assert (code, err) == (0, "")
     assert len(recover(folder / "r.html")["examples"]) == 6
+
+
+def test_a_report_is_a_page(capsys, folder):
+    words = ("--model", "py:mine/nets_of_mine.py:make_net", "--data", "inputs.npy", *OPTIONS)
+    code, _, err = run(capsys, "measure", *words, "--report", "report.pdf")
+    assert (code, err.count("\n")) == (2, 1)
+    assert "--report report.pdf must end in .html" in err
+
+
+def test_json_has_the_notes_and_loads(capsys, folder):
+    np.savez("both.npz", x=np.load("inputs.npy"), y=np.zeros(50, dtype=int))
+    words = ("--data", "both.npz", *OPTIONS, "--json")
+    for command, models in (("measure", 1), ("compare", 2)):
+        named = [word for name in "ab"[:models] for word in ("--model", f"{name}=py:mine/nets_of_mine.py:make_net")]
+        out = run(capsys, command, *named, *words)[1]
+        assert "accuracy on all 50 inputs" in " ".join(json.loads(out)["notes"])
+        (folder / "r.json").write_text(out)
+        assert load(folder / "r.json").to_dict()["kind"].startswith("jostle/")
+
+
+def test_names_come_with_their_options(capsys, folder):
+    out = " ".join(run(capsys, "list", "perturbations")[1].split())
+    assert "Options: radius, relative=False." in out
+    assert "Options: std." in out
+
+
+def test_several_correlations_after_one_flag(capsys, folder):
+    out = run(capsys, "boolean", "parity", "--n", "3", "--rho", "0.5", "0.9")[1]
+    assert "rho 0.5: 0.125" in out
+    assert "rho 0.9: 0.729" in out
+
+
+def test_a_single_output_is_read_by_its_sign_only_for_flips(folder):
+    squashed = lambda x: x.mean(dim=1).sigmoid()  # noqa: E731
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        measure(
+            squashed,
+            torch.randn(20, 4),
+            tokens="coordinates",
+            perturbation="gaussian-noise:1",
+            response="absolute-change",
+        )
+    with pytest.warns(match="read by its sign"):
+        measure(squashed, torch.randn(20, 4), tokens="coordinates", perturbation="gaussian-noise:1")

@@ -127,7 +127,7 @@ def test_probabilities_given_for_logits_are_noticed_where_they_change_the_number
 
     softmax = lambda x: torch.softmax(x[:, :3], dim=1)  # noqa: E731
     (warning,) = noticed(softmax, "margin")
-    assert "gives 3 outputs an input, all between 0 and 1, that sum to 1" in warning
+    assert "gives 3 outputs per input, all between 0 and 1, that sum to 1" in warning
     assert "give the logits instead; margin is" in warning
     assert noticed(softmax, "flip") == noticed(softmax, "flip:argmax") == []  # the largest is the same
     assert noticed(lambda x: torch.sigmoid(x[:, :3]), "margin") == []

@@ -37,9 +37,7 @@ METHOD_HELP = (
 )
 VALUES_HELP = "Analyse the output as real numbers: of a network, not its sign; of a table, 0 and 1 as they are."
 TIE_HELP = "The sign of an output of exactly 0: -1 or 1. By default such an output is an error."
-RHO_HELP = (
-    "Correlations for noise stability, disagreement and Proposition 3.2 of arXiv 2403.06925; repeat it for several."
-)
+RHO_HELP = "Correlations for noise stability, disagreement and Proposition 3.2 of arXiv 2403.06925: --rho 0.5 0.9."
 COEFFICIENTS_HELP = "Also print this number of largest Fourier coefficients."
 FIGURE_HELP = "Draw Fourier weight and sensitivity profile to this .svg, .png or .pdf file."
 
@@ -63,7 +61,7 @@ def boolean(
     ] = 0,
     values: Annotated[bool, Parameter(group=HOW, negative="", show_default=False, help=VALUES_HELP)] = False,
     tie: Annotated[int | None, Parameter(converter=whole, group=HOW, help=TIE_HELP)] = None,
-    rho: Annotated[list[float] | None, Parameter(group=HOW, negative="", help=RHO_HELP)] = None,
+    rho: Annotated[list[float] | None, Parameter(group=HOW, negative="", consume_multiple=True, help=RHO_HELP)] = None,
     batch_size: Annotated[int, Parameter(converter=whole, group=HOW, help="Inputs in one batch of a network.")] = 4096,
     coefficients: Annotated[int, Parameter(converter=whole, group=OUTPUT, help=COEFFICIENTS_HELP)] = 0,
     figure: Annotated[Path | None, Parameter(group=OUTPUT, help=FIGURE_HELP)] = None,

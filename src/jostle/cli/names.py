@@ -26,6 +26,7 @@ Kind = Literal[
     "networks",
     "studies",
 ]
+_WITH_OPTIONS = ("tokens", "perturbations", "responses", "plans")
 
 
 def list_names(
@@ -39,15 +40,18 @@ def list_names(
     Names are used in specs: --tokens patches:4, --perturbation
     gaussian-noise:std=2, --model zoo:vit-simple.
     """
-    found = {name: _describe(registry) for name, registry in _registries().items() if kind in (None, name)}
+    registries = {name: registry for name, registry in _registries().items() if kind in (None, name)}
+    found = {name: _describe(registry) for name, registry in registries.items()}
     if as_json:
         say(json.dumps(found, indent=1))
         return
     console = Console(highlight=False)
     for title, things in found.items():
         table = Table("name", "what it is", title=title, title_justify="left", box=None, padding=(0, 2))
+        registry = registries[title]
         for name, text in things.items():
-            table.add_row(name, text)
+            options = _options(registry.get(name)) if title in _WITH_OPTIONS else ""
+            table.add_row(name, f"{text}. Options: {options}." if options else text)
         console.print(table, "")
 
 
@@ -69,6 +73,16 @@ def _registries() -> dict[str, Any]:
         "networks": boolean.networks.NETWORKS,
         "studies": studies.STUDIES,
     }
+
+
+def _options(thing: Any) -> str:
+    """The options that a spec of this name takes, with their defaults: ``std``, or ``radius, relative=False``."""
+    parameters = inspect.signature(thing).parameters.values()
+    return ", ".join(
+        one.name if one.default is one.empty else f"{one.name}={one.default}"
+        for one in parameters
+        if one.kind is not one.VAR_KEYWORD
+    )
 
 
 def _describe(registry: Any) -> dict[str, str]:

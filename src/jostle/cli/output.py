@@ -31,6 +31,7 @@ _MARKS = (  # what stands in results, reports and figures that jostle wrote
     b"/Creator (jostle)",
 )
 _PICTURES = (".svg", ".png", ".pdf")
+_PAGES = (".html", ".htm")
 _END = 2**16  # bytes at the beginning and at the end of a file in which they stand
 
 
@@ -61,6 +62,8 @@ def check_outputs(
                     f"{other} {named[other]} and {flag} {named[flag]} are one file; give each its own name"
                 )
     for flag, path in named.items():
+        if flag == "--report" and path.suffix.lower() not in _PAGES:
+            raise UsageError(f"{flag} {path} must end in .html: the report is a page for a browser")
         if not force and path.is_file() and not is_ours(path):
             raise UsageError(
                 f"{flag} {path} is a file that jostle did not write; give another name, or --force to replace it"
@@ -100,10 +103,12 @@ def show(result: "Measurement | Comparison | Sweep | Stability", notes: Iterable
         notes: lines that are printed below it.
         options: whether to print JSON, and where to save.
     """
+    lines = list(notes)
     if options.as_json:
-        say(json.dumps(result.to_dict(), indent=1))
+        record = result.to_dict()
+        say(json.dumps({**record, "notes": [*record.get("notes", []), *lines]}, indent=1))
     else:
-        say("\n".join([str(result), *(f"  {note}" for note in notes)]))
+        say("\n".join([str(result), *(f"  {note}" for note in lines)]))
     if options.output is not None:
         result.save(options.output)
         if not options.as_json:

@@ -94,6 +94,7 @@ def worst_case(
     subject = read_subject(options, models, labelled=False)
     _check_shown(options.shown, _count(subject.inputs, options.limit), f"those of --data {options.data}")
     found = _search(name, subject, options, radii, positions, known.get(name, []))
+    found.warnings[:] = [text.replace("relative=False", "--absolute") for text in found.warnings]
     notes = [f"  note: {note}" for note in subject.notes]
     say(json.dumps(found.to_dict(), indent=1) if options.as_json else "\n".join([str(found), *notes]))
     written = []

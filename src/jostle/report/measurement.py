@@ -46,7 +46,7 @@ def measurement_page(
         settings={
             "inputs": f"{inputs}: {shared.num_inputs:,} inputs, up to {shared.num_tokens:,} tokens each",
             "token": shared.tokens,
-            "jostle": shared.perturbation,
+            "perturbation": shared.perturbation,
             "response": shared.response,
             "plan": shared.plan,
             "average": "inputs weigh the same" if shared.average == "macro" else "tokens weigh the same",

@@ -17,7 +17,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from jostle.base import checks
 from jostle.base.errors import UsageError
 from jostle.base.model import call, check_outputs, device_of, dtype_hint, eval_mode, logits_of, on_device
-from jostle.responses import Response
+from jostle.responses import Flip, Margin, Response
 from jostle.tokens.inputs import MASK_KEY, Batch, Inputs
 from jostle.tokens.readout import Readout
 from jostle.tokens.sites import Edit, Site
@@ -215,14 +215,15 @@ class TokenFunction:
             is_share = bool(((outputs >= 0) & (outputs <= 1)).all())
             if is_share and float((outputs.sum(dim=1) - 1).abs().max()) < _TOLERANCE:
                 self.warnings.append(
-                    f"{self.name} gives {outputs.shape[1]} outputs an input, all between 0 and 1, that sum to 1: if "
+                    f"{self.name} gives {outputs.shape[1]} outputs per input, all between 0 and 1, that sum to 1: if "
                     "those are probabilities, give the logits instead; "
                     f"{response.describe()} is a change of the outputs as given"
                 )
-        if outputs.numel() == len(outputs) and bool(((outputs > 0) & (outputs < 1)).all()):
+        reads_sign = response is None or isinstance(response, Flip | Margin)
+        if reads_sign and outputs.numel() == len(outputs) and bool(((outputs > 0) & (outputs < 1)).all()):
             self.warnings.append(
-                f"{self.name} gives one output an input, all between 0 and 1: if that is a probability, give the logit "
-                "or two columns instead; a single output is read by its sign"
+                f"{self.name} gives one output per input, all between 0 and 1: if that is a probability, give the "
+                "logit or two columns instead; a single output is read by its sign"
             )
 
 

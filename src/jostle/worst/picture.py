@@ -110,8 +110,8 @@ def caption(result: "WorstCase", shown: Shown) -> str:
     at = (shown.place, shown.input, shown.position)
     radius = specs.written(result.radii[shown.place])
     size = float(np.linalg.norm(result.changes[at]))
-    unit = "of the token's norm" if result.settings.relative else "in absolute length"
-    where = f"input {shown.input}, token {shown.position}, moved by {size:.3g} (at most {radius} {unit})"
+    most = f"at most {radius} times the token's norm" if result.settings.relative else f"at most {radius}"
+    where = f"input {shown.input}, token {shown.position}, moved by a length of {size:.3g} ({most})"
     if result.predictions is None or result.clean_predictions is None or result.margins is None:
         return f"{where}: {result.settings.response} {result.values[at]:.4g}"
     before, after = result.clean_predictions[shown.input], result.predictions[at]
