@@ -8,6 +8,7 @@ from jostle.base.errors import UsageError
 from jostle.intervals.seeds import (
     PRIOR,
     Spread,
+    count_needed,
     difference_of_means,
     fitted_spread,
     guarded_reach,
@@ -119,3 +120,13 @@ def test_a_power_has_the_ends_of_its_exponent():
 def test_the_interval_is_that_of_the_mean_difference():
     low, high = difference_of_means([0.0, 0.1, 0.3], [1.0, 1.2, 1.3], 0.95)
     assert (low + high) / 2 == pytest.approx(0.4 / 3 - 3.5 / 3)
+
+
+@pytest.mark.parametrize(("count", "distance"), [(3, 0.3), (3, 1.0), (6, 0.4)])
+def test_the_number_of_seeds_that_decides_does_so_mostly(count, distance):
+    """With the true spread instead of an estimated one: of 80 % within a tenth, by Student's t."""
+    needed = count_needed(distance, 1.0 / math.sqrt(count), count - 1, count, 0.95)
+    draw = np.random.default_rng(1)
+    values = draw.normal(distance, 1.0, (4000, needed))
+    reach = stats.t(needed - 1).ppf(0.975) * values.std(axis=1, ddof=1) / math.sqrt(needed)
+    assert (values.mean(axis=1) > reach).mean() == pytest.approx(0.8, abs=0.1)

@@ -7,13 +7,17 @@ from scipy import stats
 from jostle.base.errors import UsageError
 from jostle.base.estimate import Estimate, Interval
 from jostle.studies.evidence import (
+    Measured,
     difference,
     estimated,
     exact,
     interval,
+    mean_by_seed,
+    over_sample,
     over_seeds,
     paired,
     proportion,
+    scaled,
     unpaired,
 )
 from jostle.studies.schema import from_plain, to_plain
@@ -28,11 +32,14 @@ from jostle.studies.verdict import (
     is_below,
     is_less,
     overall,
-    shared_level,
     within,
 )
 
 AGREES, DISAGREES, UNDECIDED = Verdict.AGREES, Verdict.DISAGREES, Verdict.UNDECIDED
+
+
+def seeded(values):
+    return dict(enumerate(values))
 
 
 def judged(expectation, level=0.95):
@@ -97,16 +104,17 @@ def test_a_sample_without_violations_says_how_rare_they_are():
 def test_the_paired_interval_is_that_of_the_textbook():
     first, second = [1.0, 2.5, 2.0, 3.0], [1.5, 2.0, 4.0, 5.5]
     low, high = stats.ttest_rel(first, second).confidence_interval(0.9)
-    assert paired(first, second).ends(0.9) == pytest.approx((low, high))
     shuffled = {seed: second[seed] for seed in (2, 0, 3, 1)}
-    assert paired(dict(enumerate(first)), shuffled).ends(0.9) == pytest.approx((low, high))
+    assert paired(seeded(first), shuffled).ends(0.9) == pytest.approx((low, high))
     single = stats.ttest_1samp(first, 0).confidence_interval(0.95)
-    assert over_seeds(first).ends(0.95) == pytest.approx(tuple(single))
+    assert over_seeds(seeded(first)).ends(0.95) == pytest.approx(tuple(single))
+    assert over_sample(first, "runs").ends(0.95) == pytest.approx(tuple(single))
+    assert over_sample(first, "runs").method == "Student's t over 4 runs"
 
 
 def test_pairing_decides_what_separate_intervals_cannot():
     seeds = np.array([0.0, 10.0, 20.0, 30.0])  # seeds differ much, the two in each seed by about 1
-    first, second = seeds + np.array([0.1, -0.1, 0.05, 0.0]), seeds + 1
+    first, second = seeded(seeds + np.array([0.1, -0.1, 0.05, 0.0])), seeded(seeds + 1)
     assert judged(is_less("s", first, second)) == AGREES
     assert judged(is_less("s", second, first)) == DISAGREES
     assert judged(is_below("s", difference(over_seeds(first), over_seeds(second)), 0)) == UNDECIDED
@@ -125,7 +133,7 @@ def test_pairing_decides_what_separate_intervals_cannot():
     ],
 )
 def test_what_says_nothing_is_undecided_with_the_reason(values, reason):
-    finding = is_below("s", over_seeds(values), 100.0).judge(0.95)
+    finding = is_below("s", over_seeds(seeded(values)), 100.0).judge(0.95)
     assert finding.verdict == UNDECIDED
     assert reason in finding.reason
 
@@ -140,29 +148,60 @@ def test_nan_and_no_trials_are_undecided():
 def test_values_that_do_not_match_are_refused():
     with pytest.raises(UsageError, match="not of the same seeds: 2 only on one side"):
         paired({0: 1.0, 1: 2.0}, {0: 1.0, 1: 2.0, 2: 3.0})
-    with pytest.raises(UsageError, match="got 2 and 3"):
-        paired([1.0, 2.0], [1.0, 2.0, 3.0])
-    with pytest.raises(UsageError, match="must match"):
-        paired([1.0], {0: 1.0})
+    for wrong in (
+        lambda: over_seeds([1.0, 2.0]),
+        lambda: paired([1.0], {0: 1.0}),
+        lambda: paired({0: 1.0}, [1.0]),
+    ):
+        with pytest.raises(UsageError, match="must be given by seed"):
+            wrong()
 
 
-def test_findings_share_the_error():
-    measured = over_seeds([1.0, 2.0, 3.0, 2.0])
-    findings = decide([is_below("s", measured, 9.0)] * 5 + [holds_for_all("a", 0, 4)], scale="small")
-    assert [finding.level for finding in findings] == [pytest.approx(0.99)] * 5 + [None]
-    assert (findings[0].low, findings[0].high) == pytest.approx(measured.ends(0.99))
-    assert decide([is_below("s", measured, 9.0)], scale="small", family=10)[0].level == pytest.approx(0.995)
-    assert shared_level(1) == pytest.approx(0.95)
+def test_the_interval_of_a_finding_does_not_depend_on_the_others():
+    measured = over_seeds(seeded([1.0, 2.0, 3.0, 2.0]))
+    alone = decide([is_below("s", measured, 9.0)], scale="small")
+    among = decide([is_below("s", measured, 9.0)] * 5 + [holds_for_all("a", 0, 4)], scale="small")
+    assert among[0] == alone[0]
+    assert (among[0].level, among[-1].level) == (0.95, None)
+    assert (among[0].low, among[0].high) == pytest.approx(measured.ends(0.95))
+    later = decide([is_below("s", measured, 9.0)], scale="small", share=0.4)[0]
+    assert (later.low, later.high) == pytest.approx(measured.ends(0.98))
+
+
+def test_a_claim_disagrees_by_holm_only():
+    """Of m expectations one must disagree at error / m, the next at error / (m - 1), and so on."""
+
+    def at(p):  # two-sided p of the finding that the number is below 0
+        return is_below(f"p {p}", Measured(1.0, lambda level: (1.0 if p < 1 - level else -1.0, 3.0)), 0.0)
+
+    def held(*ps):
+        return [finding.by_holm for finding in decide([at(p) for p in ps], scale="small")]
+
+    assert held(0.02) == [True]
+    assert held(0.02, 0.5) == [True, None]  # 0.05 / 2
+    assert held(0.03, 0.5) == [False, None]
+    assert held(0.03, 0.02) == [True, True]  # the second at 0.05 / 2, then the first at 0.05
+    assert held(0.016, 0.02, 0.04) == [True, True, True]
+    assert held(0.02, 0.02, 0.04) == [False, False, False]
+    among = decide([at(0.03), at(0.5)], scale="small")
+    assert (among[0].verdict, overall(among)) == (DISAGREES, UNDECIDED)
+    assert "not among all expectations of the claim (Holm)" in among[0].reason
+    assert overall(decide([at(0.03)], scale="small")) == DISAGREES
+    assert overall(decide([at(0.03), beyond(at(0.5))], scale="small")) == DISAGREES  # questions beyond it cost nothing
+    assert overall(decide([at(0.5), holds_for_all("s", 1, 4)], scale="small")) == DISAGREES  # a fact needs no level
 
 
 def test_an_interval_of_too_low_a_level_supports_nothing():
     weak = is_below("s", estimated(Estimate(0.5, Interval(0.4, 0.6, 0.95, "dataset", "made up"))), 1.0)
-    assert decide([weak], scale="small")[0].verdict == AGREES
-    finding = decide([weak, weak], scale="small")[0]
+    assert [found.verdict for found in decide([weak, weak], scale="small")] == [AGREES, AGREES]
+    finding = decide([weak], scale="small", share=0.5)[0]
     assert finding.verdict == UNDECIDED
-    assert finding.reason == "its interval has level 0.95, 0.975 is needed among this many findings"
-    strong = is_below("s", interval(0.5, 0.4, 0.6, level=shared_level(2)), 1.0)
-    assert [found.verdict for found in decide([strong, strong], scale="small")] == [AGREES, AGREES]
+    assert finding.reason == "its interval has level 0.95, 0.975 is needed"
+    against = is_above("s", interval(0.5, 0.4, 0.6, level=0.95), 1.0)
+    assert overall(decide([against], scale="small")) == DISAGREES
+    assert overall(decide([against, weak], scale="small")) == UNDECIDED  # among two it would need 0.975
+    strong = is_above("s", interval(0.5, 0.4, 0.6, level=0.975), 1.0)
+    assert overall(decide([strong, weak], scale="small")) == DISAGREES
 
 
 def test_an_estimate_whose_interval_is_not_known_decides_nothing():
@@ -210,9 +249,6 @@ def test_a_question_beyond_the_paper_is_judged_and_decides_nothing():
     assert overall(findings) == AGREES
     assert overall(decide([ours], scale="small")) == UNDECIDED
     assert from_plain(Finding, to_plain(findings[1]), "finding").is_beyond
-    pair = [is_below("s", over_seeds([1.0, 2.0, 3.0]), 9.0)] * 2
-    levels = [finding.level for finding in decide([*pair, beyond(pair[0])], scale="small")]
-    assert levels == pytest.approx([0.975, 0.975, 0.95])  # the error is shared among those of one kind
 
 
 def test_findings_survive_json_and_show_open_ends():
@@ -222,42 +258,49 @@ def test_findings_survive_json_and_show_open_ends():
     assert to_plain(finding)["verdict"] == "AGREES"
 
 
-@pytest.mark.parametrize("seeds", [3, 5])
-def test_equal_networks_are_told_apart_no_more_often_than_stated(seeds):
-    """Both sides of a paired comparison without a difference: 5 % of verdicts, 4 standard errors, three findings."""
-    generator, runs, family = np.random.default_rng(20240601), 1200, 3
-    shared = generator.normal(size=(runs, family, seeds)) * 10  # what a seed does to both
-    first, second = (shared + generator.normal(size=shared.shape) for _ in range(2))
-    decided = np.array(
-        [
-            [finding.verdict != UNDECIDED for finding in decide([is_less("s", *pair) for pair in rows], scale="small")]
-            for rows in (list(zip(first[run], second[run], strict=True)) for run in range(runs))
-        ]
-    )
-    any_rate, single_rate = decided.any(axis=1).mean(), decided.mean()
-    assert any_rate <= 0.05 + 4 * math.sqrt(0.05 * 0.95 / runs)
-    assert abs(single_rate - 0.05 / family) <= 4 * math.sqrt(0.05 / family / (runs * family))
-
-
-def test_unpaired_is_welch():
+def test_unpaired_is_welch_with_careful_degrees_of_freedom():
     draw = np.random.default_rng(3)
-    first, second = draw.normal(1, 2, 12).tolist(), draw.normal(0, 0.5, 30).tolist()
-    expected = stats.ttest_ind(first, second, equal_var=False).confidence_interval(0.98)
-    assert unpaired(first, second).ends(0.98) == pytest.approx((expected.low, expected.high))
+    first, second = draw.normal(1, 2, 12), draw.normal(0, 0.5, 30)
+    parts = [sample.var(ddof=1) / len(sample) for sample in (first, second)]
+    freedom = (sum(parts) ** 2 / (parts[0] ** 2 / 11 + parts[1] ** 2 / 29) + 11) / 2
+    reach = stats.t(freedom).ppf(0.99) * math.sqrt(sum(parts))
+    value = first.mean() - second.mean()
+    assert unpaired(first.tolist(), second.tolist()).ends(0.98) == pytest.approx((value - reach, value + reach))
     assert "at least 3" in unpaired([1.0, 2.0], second).doubt
     assert "NaN" in unpaired([1.0, 2.0, math.nan], second).doubt
     assert "varies" in unpaired([1.0] * 4, [2.0] * 4).doubt
 
 
+def test_independent_numbers_are_compared_by_welch():
+    first, second = (seeded(values) for values in ([1.0, 2.0, 4.0], [5.0, 5.5, 7.0, 8.0]))
+    apart = difference(over_seeds(first), over_seeds(second), independent=True)
+    assert apart.ends(0.9) == pytest.approx(unpaired(first, second).ends(0.9))
+    union = difference(over_seeds(first), over_seeds(second)).ends(0.9)
+    assert union[0] < apart.ends(0.9)[0] < apart.ends(0.9)[1] < union[1]
+    assert scaled(apart, -2).ends(0.9) == pytest.approx([-2 * end for end in reversed(apart.ends(0.9))])
+    twice = difference(scaled(over_seeds(first), 2), scaled(over_seeds(second), 2), independent=True)
+    assert twice.ends(0.9) == pytest.approx([2 * end for end in apart.ends(0.9)])
+
+
+def test_what_a_seed_gives_several_times_counts_once():
+    assert mean_by_seed([(0, 1.0), (1, 2.0), (0, 2.0), (1, 4.0), (0, 6.0)]) == {0: 3.0, 1: 3.0}
+
+
+def test_undecided_says_what_would_decide_it():
+    def needs(*values, bound=0.0):
+        return is_below("s", over_seeds(seeded(values)), bound).judge(0.95).needs
+
+    assert needs(-1.0, -1.1, -0.9) == ""
+    assert needs(-1.0, -2.0, 0.1, 0.2) == "about 21 seeds"
+    assert needs(-1.0, 1.0, 0.01) == "more than 180 seeds: too close to the bound"
+    assert needs(1.0, 2.0) == ""  # its reason says that there are too few
+    near = within("s", over_seeds(seeded([0.0, 0.1, 0.2])), 0.1, 0.12).judge(0.95)
+    assert near.needs == "about 8 seeds"
+    assert from_plain(Finding, to_plain(near), "finding") == near
+
+
 def test_a_doubt_leaves_an_expectation_undecided_with_its_numbers():
-    sure = is_below("s", over_seeds([1.0, 2.0, 3.0]), 90.0)
+    sure = is_below("s", over_seeds(seeded([1.0, 2.0, 3.0])), 90.0)
     (before,), (after,) = decide([sure], scale="small"), decide([doubted(sure, "not trained")], scale="small")
     assert (before.verdict, after.verdict, after.reason) == (AGREES, UNDECIDED, "not trained")
     assert (after.value, after.low, after.high) == (before.value, before.low, before.high)
-
-
-def test_a_sample_without_a_violation_shares_the_error():
-    asked = [holds_for_all("all", 0, 50, exhaustive=False), is_below("s", over_seeds([1.0, 2.0, 3.0]), 9.0)]
-    assert [finding.level for finding in decide(asked, scale="small")] == pytest.approx([0.975, 0.975])
-    found = [holds_for_all("all", 1, 50, exhaustive=False), asked[1]]
-    assert decide(found, scale="small")[1].level == pytest.approx(0.95)  # a violation is a fact

@@ -41,22 +41,31 @@ class Spread:
 PRIOR = Spread(std=0.14, freedom=2.8)
 
 
-def welch_reach(variances: ArrayLike, counts: ArrayLike, level: float) -> NDArray[np.float64]:
-    """t sqrt(s_1^2 / n_1 + s_2^2 / n_2), with careful degrees of freedom; the first axis is that of the two samples.
+def careful_freedom(squares: ArrayLike, freedoms: ArrayLike) -> NDArray[np.float64]:
+    """Degrees of freedom of a difference of two means; the first axis is that of the two sides.
 
-    The degrees of freedom are half-way between the smaller n - 1 and those of Satterthwaite. Satterthwaite's come from
-    the same few values as the variances: where the larger variance came out small by chance, they come out too large.
-    With three values in each sample and spreads of 4 to 1 the error was .0283 instead of .025; half-way it is .0221
-    (docs/verdicts.md).
+    Half-way between the smaller of the two and those of Satterthwaite. Satterthwaite's come from the same few values
+    as the variances: where the larger variance came out small by chance, they come out too large. With three values on
+    each side and spreads of 4 to 1 the error was .0283 instead of .025; half-way it is .0221 (docs/verdicts.md).
+
+    Arguments:
+        squares: squared standard errors of the two means.
+        freedoms: their degrees of freedom.
     """
-    v, n = np.asarray(variances, dtype=np.float64), np.asarray(counts, dtype=np.float64)
-    parts = v / n
-    total = parts.sum(axis=0)
-    least = (n - 1).min(axis=0)
+    s, f = np.asarray(squares, dtype=np.float64), np.asarray(freedoms, dtype=np.float64)
+    total, least = s.sum(axis=0), f.min(axis=0)
     with np.errstate(invalid="ignore", divide="ignore"):
-        freedom = total**2 / (parts**2 / (n - 1)).sum(axis=0)
-    freedom = np.where(total > 0, (freedom + least) / 2, least)
-    reach: NDArray[np.float64] = special.stdtrit(freedom, (1 + level) / 2) * np.sqrt(total)
+        satterthwaite = total**2 / (s**2 / f).sum(axis=0)
+    freedom: NDArray[np.float64] = np.where(total > 0, (satterthwaite + least) / 2, least)
+    return freedom
+
+
+def welch_reach(variances: ArrayLike, counts: ArrayLike, level: float) -> NDArray[np.float64]:
+    """t sqrt(s_1^2 / n_1 + s_2^2 / n_2), by ``careful_freedom``; the first axis is that of the two samples."""
+    v, n = np.asarray(variances, dtype=np.float64), np.asarray(counts, dtype=np.float64)
+    squares = v / n
+    quantile = special.stdtrit(careful_freedom(squares, n - 1), (1 + level) / 2)
+    reach: NDArray[np.float64] = quantile * np.sqrt(squares.sum(axis=0))
     return reach
 
 
@@ -135,3 +144,33 @@ def _inverse_trigamma(value: float) -> float:
         middle = math.sqrt(low * high)
         low, high = (middle, high) if special.polygamma(1, middle) > value else (low, middle)
     return middle
+
+
+POWER = 0.8  # with which a number of seeds is to decide
+MOST_TIMES = 60  # as many beyond which no number is given
+
+
+def count_needed(distance: float, error: float, freedom: float, count: int, level: float) -> int | None:
+    """How many seeds would decide with probability .8, if the number and its spread stay as they are.
+
+    The smallest n with distance >= (t_{(1 + level) / 2} + t_{.8}) * error * sqrt(count / n), with freedom * (n - 1) /
+    (count - 1) degrees of freedom; None beyond 60 times as many. An order of magnitude: three seeds know their own
+    spread to a factor of 2 or 3.
+
+    >>> count_needed(distance=0.5, error=0.3, freedom=3.0, count=3, level=0.95)
+    10
+
+    Arguments:
+        distance: from the number to the bound that it must leave.
+        error: standard error of the number.
+        freedom: its degrees of freedom.
+        count: seeds that it was measured with.
+        level: of the interval that decides.
+    """
+    for times in np.unique(np.geomspace(count, MOST_TIMES * count, 400).astype(np.int64)):
+        n = max(int(times), count)
+        degrees = freedom * (n - 1) / max(count - 1, 1)
+        quantiles = special.stdtrit(degrees, (1 + level) / 2) + special.stdtrit(degrees, POWER)
+        if distance >= quantiles * error * math.sqrt(count / n):
+            return n
+    return None

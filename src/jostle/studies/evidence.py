@@ -1,7 +1,12 @@
-"""Evidence: measured numbers, each with its interval at any level. ``verdict`` decides what follows from them."""
+"""Evidence: measured numbers, each with its interval at any level. ``verdict`` decides what follows from them.
+
+The unit is a training seed: ``over_seeds``, ``paired`` and ``log_ratio`` take one number for each seed, as a mapping.
+Where a seed gives several numbers, ``mean_by_seed`` averages them first. ``over_sample`` and ``unpaired`` are for
+things that are independent by themselves, such as random functions.
+"""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,7 +17,7 @@ from scipy import special
 from jostle.base.errors import UsageError
 from jostle.base.estimate import Estimate
 from jostle.intervals.fixed import Ends, clopper_pearson, student
-from jostle.intervals.seeds import difference_of_means
+from jostle.intervals.seeds import careful_freedom, difference_of_means
 
 LEAST_SEEDS, LEAST_CORRELATED = 3, 5
 _ROUNDING = 1e-12  # a spread up to this share of the numbers is rounding
@@ -32,6 +37,7 @@ class Measured:
         is_exact: computed, not estimated: it has no level and takes no share of the error of a family of findings.
         most_level: the highest level at which there is an interval.
         method: how the interval was made.
+        sample: what the interval was made of; None where more of it would not narrow the interval in a known way.
     """
 
     value: float
@@ -40,6 +46,25 @@ class Measured:
     is_exact: bool = False
     most_level: float = 1.0
     method: str = ""
+    sample: "Sample | None" = None
+
+
+@dataclass(frozen=True)
+class Sample:
+    """What an interval of Student's kind was made of: enough to say what more of it would do.
+
+    Arguments:
+        count, unit: how many of what, e.g. 3 seeds.
+        error: the standard error.
+        freedom: its degrees of freedom.
+        scale: the number whose standard error it is, from the number that is shown; e.g. a logarithm.
+    """
+
+    count: int
+    unit: str
+    error: float
+    freedom: float
+    scale: Callable[[float], float] = float
 
 
 def exact(value: float) -> Measured:
@@ -50,7 +75,7 @@ def exact(value: float) -> Measured:
 def interval(value: float, low: float | None, high: float | None, level: float) -> Measured:
     """A number measured with an interval of one fixed level; None is an end at infinity.
 
-    It cannot support a finding that needs a higher level: measure at ``shared_level`` for several findings.
+    It cannot support a finding that needs a higher level: measure at that level then.
     """
     ends = (-math.inf if low is None else low, math.inf if high is None else high)
     return _finite(Measured(value, lambda _: ends, most_level=level, method=f"interval of level {level:g}"))
@@ -77,49 +102,72 @@ def proportion(successes: int, trials: int) -> Measured:
 
     if trials == 0:
         return _nothing("no trials")
-    return Measured(successes / trials, ends, method="Clopper-Pearson")
+    share = successes / trials
+    error = math.sqrt(max(share * (1 - share), 1 / (trials + 1)) / trials)
+    return Measured(share, ends, method="Clopper-Pearson", sample=Sample(trials, "trials", error, math.inf))
 
 
-def over_seeds(values: Values) -> Measured:
+def mean_by_seed(values: Iterable[tuple[int, float]]) -> dict[int, float]:
+    """The mean of what each seed gives: several designs, tasks or answers from one seed are not independent.
+
+    >>> mean_by_seed([(0, 1.0), (1, 5.0), (0, 3.0)])
+    {0: 2.0, 1: 5.0}
+
+    Arguments:
+        values: pairs of a seed and a number.
+    """
+    found: dict[int, list[float]] = {}
+    for seed, value in values:
+        found.setdefault(seed, []).append(value)
+    return {seed: math.fsum(several) / len(several) for seed, several in found.items()}
+
+
+def over_seeds(values: BySeed) -> Measured:
     """The mean over seeds, with Student's interval: mean -+ t * s / sqrt(n).
 
     The interval is for the mean over all possible seeds, if values of seeds are about normally distributed. Fewer than
     three seeds, or seeds that all give the same number, do not tell how much seeds differ.
 
-    >>> low, high = over_seeds([1.0, 2.0, 3.0]).ends(0.95)
+    >>> low, high = over_seeds({0: 1.0, 1: 2.0, 2: 3.0}).ends(0.95)
     >>> round(low, 3), round(high, 3)
     (-0.484, 4.484)
     """
-    numbers = list(values.values() if isinstance(values, Mapping) else values)
+    numbers = list(_keyed(values).values())
     return _student(np.asarray(numbers, dtype=np.float64), max(map(abs, numbers), default=0.0))
 
 
-def paired(first: Values, second: Values) -> Measured:
+def over_sample(values: Sequence[float], unit: str) -> Measured:
+    """The mean of things that are independent by themselves, with Student's interval.
+
+    Arguments:
+        values: one number for each.
+        unit: what they are, e.g. ``networks``.
+    """
+    return _student(np.asarray(values, dtype=np.float64), max(map(abs, values), default=0.0), unit)
+
+
+def paired(first: BySeed, second: BySeed) -> Measured:
     """The mean of first - second, seed by seed, with Student's interval.
 
     Arguments:
-        first, second: values by seed (matched by seed), or in the same order.
+        first, second: values by seed, of the same seeds.
     """
-    if isinstance(first, Mapping) and isinstance(second, Mapping):
-        if set(first) != set(second):
-            unmatched = sorted(map(str, set(first) ^ set(second)))
-            raise UsageError(f"paired values are not of the same seeds: {', '.join(unmatched)} only on one side")
-        first, second = list(first.values()), [second[seed] for seed in first]
-    if isinstance(first, Mapping) or isinstance(second, Mapping) or len(first) != len(second):
-        raise UsageError(f"paired values must match one to one, got {len(first)} and {len(second)}")
-    a, b = (np.asarray(part, dtype=np.float64) for part in (first, second))
-    return _student(a - b, max(map(abs, [*first, *second]), default=0.0))
+    if set(_keyed(first)) != set(_keyed(second)):
+        unmatched = sorted(map(str, set(first) ^ set(second)))
+        raise UsageError(f"paired values are not of the same seeds: {', '.join(unmatched)} only on one side")
+    apart = np.asarray([first[seed] - second[seed] for seed in first], dtype=np.float64)
+    return _student(apart, max(map(abs, [*first.values(), *second.values()]), default=0.0))
 
 
 def unpaired(first: Values, second: Values) -> Measured:
     """The difference of the means of two independent samples, with Welch's interval.
 
-    mean_1 - mean_2 -+ t * sqrt(v_1 / n_1 + v_2 / n_2), with Satterthwaite's degrees of freedom; asymptotic in the
-    sizes of the samples, whose variances may differ.
+    mean_1 - mean_2 -+ t * sqrt(v_1 / n_1 + v_2 / n_2), with the careful degrees of freedom of ``intervals.seeds``; the
+    variances may differ.
 
     >>> low, high = unpaired([1.0, 2.0, 3.0], [4.0, 6.0, 8.0]).ends(0.95)
     >>> round(low, 3), round(high, 3)
-    (-8.155, 0.155)
+    (-8.654, 0.654)
     """
     samples = [np.asarray(list(v.values() if isinstance(v, Mapping) else v), dtype=np.float64) for v in (first, second)]
     if min(map(len, samples)) < LEAST_SEEDS:
@@ -127,17 +175,12 @@ def unpaired(first: Values, second: Values) -> Measured:
     if not all(np.isfinite(sample).all() for sample in samples):
         return _nothing("some values are NaN or infinite")
     value = float(samples[0].mean() - samples[1].mean())
-    parts = [float(sample.var(ddof=1)) / len(sample) for sample in samples]
-    variance = sum(parts)
-    doubt = "" if variance > 0 else "neither sample varies, so how much its values differ is not known"
-    freedom = variance**2 / sum(p**2 / (len(s) - 1) for p, s in zip(parts, samples, strict=True)) if variance else 1.0
-
-    def ends(level: float) -> Ends:
-        reach = float(special.stdtrit(freedom, (1 + level) / 2)) * math.sqrt(variance)
-        return value - reach, value + reach
-
+    errors = [math.sqrt(float(sample.var(ddof=1)) / len(sample)) for sample in samples]
+    doubt = "" if any(errors) else "neither sample varies, so how much its values differ is not known"
     sizes = " and ".join(f"{len(sample):,}" for sample in samples)
-    return Measured(value, ends, doubt, method=f"Welch's t, samples of {sizes}")
+    unit = "seeds" if isinstance(first, Mapping) and isinstance(second, Mapping) else "values"
+    count = min(map(len, samples))
+    return _welch(value, errors, [len(s) - 1 for s in samples], count, unit, doubt, f"Welch's t, samples of {sizes}")
 
 
 def log_ratio(first: BySeed, second: BySeed) -> Measured:
@@ -153,10 +196,7 @@ def log_ratio(first: BySeed, second: BySeed) -> Measured:
     Arguments:
         first, second: a number above 0 for each seed. A sensitivity of 0 is given as (flips + 1/2) / (trials + 1).
     """
-    for side in (first, second):
-        if not isinstance(side, Mapping):
-            raise UsageError("the values of a ratio must be given by seed, as a mapping of seed to number")
-    if min(len(first), len(second)) < LEAST_SEEDS:
+    if min(len(_keyed(first)), len(_keyed(second))) < LEAST_SEEDS:
         return _nothing(f"{len(first)} and {len(second)} seeds; at least {LEAST_SEEDS} are needed on each side")
     numbers = [*first.values(), *second.values()]
     if not all(math.isfinite(number) and number > 0 for number in numbers):
@@ -166,18 +206,23 @@ def log_ratio(first: BySeed, second: BySeed) -> Measured:
     if all(np.ptp(side) <= _ROUNDING for side in logs):
         doubt = "all seeds of both sides give the same number, so how much seeds differ is not known"
     seeds = f"{len(first)} seeds" if len(first) == len(second) else f"{len(first)} and {len(second)} seeds"
+    low, high = difference_of_means(logs[0], logs[1], 0.95)
+    count = min(len(first), len(second))
+    freedom = 1.5 * (count - 1)  # half-way between n - 1 and 2 (n - 1)
+    error = (high - low) / 2 / float(special.stdtrit(freedom, 0.975))
     return Measured(
         float(np.mean(logs[0]) - np.mean(logs[1])),
         lambda level: difference_of_means(logs[0], logs[1], level),
         doubt,
         method=f"moderated Welch over {seeds}",
+        sample=Sample(count, "seeds", error, freedom),
     )
 
 
 def exponential(measured: Measured, base: float = math.e) -> Measured:
     """``base`` to the power of a measured number: a ratio from its logarithm.
 
-    >>> low, high = exponential(over_seeds([0.9, 1.0, 1.1]), base=10).ends(0.95)
+    >>> low, high = exponential(over_seeds({0: 0.9, 1: 1.0, 2: 1.1}), base=10).ends(0.95)
     >>> round(low, 2), round(high, 2)
     (5.64, 17.72)
     """
@@ -189,7 +234,12 @@ def exponential(measured: Measured, base: float = math.e) -> Measured:
         low, high = measured.ends(level)
         return power(low), power(high)
 
-    return replace(measured, value=power(measured.value), ends=ends, method=f"{measured.method}, of the logarithm")
+    def logarithm(ratio: float) -> float:
+        return math.log(ratio, base) if ratio > 0 else -math.inf
+
+    sample = None if measured.sample is None else replace(measured.sample, scale=logarithm)
+    method = f"{measured.method}, of the logarithm"
+    return replace(measured, value=power(measured.value), ends=ends, method=method, sample=sample)
 
 
 def rank_correlation(first: Values, second: Values) -> Measured:
@@ -249,7 +299,7 @@ def _ranks(numbers: NDArray[np.float64]) -> NDArray[np.float64]:
 def bounded(measured: Measured, least: float, most: float) -> Measured:
     """The same number, where no value below ``least`` or above ``most`` is possible: the interval ends there.
 
-    >>> bounded(over_seeds([0.98, 0.99, 1.0]), 0.0, 1.0).ends(0.95)[1]
+    >>> bounded(over_seeds({0: 0.98, 1: 0.99, 2: 1.0}), 0.0, 1.0).ends(0.95)[1]
     1.0
     """
 
@@ -260,11 +310,28 @@ def bounded(measured: Measured, least: float, most: float) -> Measured:
     return replace(measured, ends=ends)
 
 
-def difference(first: Measured, second: Measured) -> Measured:
-    """first - second for two numbers with intervals of their own, which need not be independent.
+def difference(first: Measured, second: Measured, *, independent: bool = False) -> Measured:
+    """first - second for two numbers with intervals of their own.
 
+    Of independent numbers with Student's intervals, such as slopes through different runs: Welch's interval. Otherwise
     [low_1 - high_2, high_1 - low_2], each interval at half the error: both cover with probability at least ``level``.
+
+    Arguments:
+        first, second: the numbers.
+        independent: whether what they were measured from is independent.
     """
+    doubt = first.doubt or second.doubt
+    if independent and first.sample is not None and second.sample is not None:
+        samples = first.sample, second.sample
+        return _welch(
+            first.value - second.value,
+            [one.error for one in samples],
+            [one.freedom for one in samples],
+            min(one.count for one in samples),
+            samples[0].unit,
+            doubt,
+            f"{first.method} and {second.method}, by Welch",
+        )
 
     def ends(level: float) -> Ends:
         a, b = first.ends(split(level)), second.ends(split(level))
@@ -279,15 +346,52 @@ def difference(first: Measured, second: Measured) -> Measured:
     return Measured(
         first.value - second.value,
         ends,
-        first.doubt or second.doubt,
+        doubt,
         is_exact=both_exact,
         most_level=most if first.is_exact or second.is_exact else 1 - 2 * (1 - most),
         method=f"{first.method} and {second.method}, by the union bound",
     )
 
 
-def _student(numbers: NDArray[np.float64], magnitude: float) -> Measured:
-    """Student's interval for the mean of one number for each seed, computed from numbers of this magnitude."""
+def scaled(measured: Measured, factor: float) -> Measured:
+    """A number and its interval multiplied by ``factor``.
+
+    >>> scaled(exact(3.0), -2).value
+    -6.0
+    """
+
+    def ends(level: float) -> Ends:
+        low, high = sorted(factor * end for end in measured.ends(level))
+        return low, high
+
+    sample = measured.sample
+    if sample is not None:
+        sample = replace(sample, error=abs(factor) * sample.error)
+    return replace(measured, value=factor * measured.value, ends=ends, sample=sample)
+
+
+def _keyed(values: BySeed) -> BySeed:
+    if not isinstance(values, Mapping):
+        raise UsageError("values over seeds must be given by seed, as a mapping of seed to number")
+    return values
+
+
+def _welch(
+    value: float, errors: Sequence[float], freedoms: Sequence[float], count: int, unit: str, doubt: str, method: str
+) -> Measured:
+    """A difference with the standard errors of its two sides."""
+    freedom = careful_freedom(np.square(errors), np.asarray(freedoms, dtype=np.float64)).item()
+    error = math.hypot(*errors)
+
+    def ends(level: float) -> Ends:
+        reach = float(special.stdtrit(freedom, (1 + level) / 2)) * error
+        return value - reach, value + reach
+
+    return Measured(value, ends, doubt, method=method, sample=Sample(count, unit, error, freedom))
+
+
+def _student(numbers: NDArray[np.float64], magnitude: float, unit: str = "seeds") -> Measured:
+    """Student's interval for the mean of one number for each unit, computed from numbers of this magnitude."""
     count = len(numbers)
     if count == 0:
         return _nothing("no values")
@@ -296,15 +400,16 @@ def _student(numbers: NDArray[np.float64], magnitude: float) -> Measured:
     mean, variance = float(numbers.mean()), float(numbers.var(ddof=1)) if count > 1 else math.nan
     doubt = ""
     if count < LEAST_SEEDS:
-        doubt = f"{count} seed{'s' if count > 1 else ''}; at least {LEAST_SEEDS} are needed"
+        doubt = f"{count} {unit if count > 1 else unit.removesuffix('s')}; at least {LEAST_SEEDS} are needed"
     elif np.ptp(numbers) <= _ROUNDING * magnitude:
-        doubt = f"all {count} seeds give the same number, so how much seeds differ is not known"
+        doubt = f"all {count} {unit} give the same number, so how much {unit} differ is not known"
 
     def ends(level: float) -> Ends:
         low, high = student(mean, variance, count, level)
         return float(low), float(high)
 
-    return Measured(mean, ends, doubt, method=f"Student's t over {count} seeds")
+    sample = Sample(count, unit, math.sqrt(variance / count), count - 1) if count > 1 else None
+    return Measured(mean, ends, doubt, method=f"Student's t over {count} {unit}", sample=sample)
 
 
 def _nothing(doubt: str) -> Measured:

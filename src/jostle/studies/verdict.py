@@ -1,9 +1,8 @@
-"""Verdicts from intervals alone: what is expected, what was found, and whether the two agree.
+"""Verdicts from intervals alone: what is expected, what was found, and whether the two agree. Rule: docs/verdicts.md.
 
-An ``Expectation`` can be judged at any level, and ``decide`` chooses the level. The findings of one study share the
-error of 1 - level (Bonferroni): with m findings that rest on intervals, each interval has level 1 - (1 - level) / m,
-and then all intervals cover together with probability at least ``level``. The claims of a paper are one family, and our
-questions beyond them are another: they are corrected separately.
+An ``Expectation`` is judged by its own interval, whatever else a study expects: one fact has one verdict. ``decide``
+judges all of them, and ``overall`` says what follows for the claim. It agrees if all of its expectations do; that needs
+no correction. It disagrees if one of them does by Holm's rule.
 """
 
 import enum
@@ -13,8 +12,9 @@ from dataclasses import dataclass, replace
 
 from jostle.base import checks
 from jostle.base.errors import UsageError
-from jostle.studies.evidence import BySeed, Measured, Values, exponential, log_ratio, paired, proportion
-from jostle.studies.schema import Struct
+from jostle.intervals.seeds import MOST_TIMES, count_needed
+from jostle.studies.evidence import BySeed, Measured, exponential, log_ratio, paired, proportion
+from jostle.studies.schema import IfGiven, Struct
 
 
 class Verdict(enum.StrEnum):
@@ -37,6 +37,8 @@ class Finding(Struct):
         level: of the interval; None for what was computed exactly.
         reason: why it is undecided, or what the verdict rests on.
         is_beyond: whether it is a question beyond the paper's claim; then it is no part of the study's verdict.
+        by_holm: of an expectation of the claim that disagrees: whether it also does among all of them.
+        needs: of an undecided one: what would decide it.
     """
 
     statement: str
@@ -48,6 +50,8 @@ class Finding(Struct):
     level: float | None = None
     reason: str = ""
     is_beyond: bool = False
+    by_holm: IfGiven[bool | None] = None
+    needs: IfGiven[str] = ""
 
     @property
     def measured(self) -> str:
@@ -94,16 +98,18 @@ def doubted(expectation: Expectation, reason: str) -> Expectation:
 
 def is_below(statement: str, measured: Measured, bound: float) -> Expectation:
     """Expect measured < bound: agrees if the interval ends below it, disagrees if it starts at or above it."""
-    return _expect(statement, f"< {bound:g}", measured, lambda low, high: _sides(high < bound, low >= bound))
+    return _expect(statement, f"< {bound:g}", measured, lambda low, high: _sides(high < bound, low >= bound), [bound])
 
 
 def is_above(statement: str, measured: Measured, bound: float) -> Expectation:
     """Expect measured > bound: agrees if the interval starts above it, disagrees if it ends at or below it."""
-    return _expect(statement, f"> {bound:g}", measured, lambda low, high: _sides(low > bound, high <= bound))
+    return _expect(statement, f"> {bound:g}", measured, lambda low, high: _sides(low > bound, high <= bound), [bound])
 
 
-def is_less(statement: str, first: Values, second: Values) -> Expectation:
+def is_less(statement: str, first: BySeed, second: BySeed) -> Expectation:
     """Expect first < second on average over seeds, by the paired difference first - second; needs three seeds.
+
+    For numbers that are not above 0, such as slopes; sensitivities are compared as ratios, by ``is_smaller``.
 
     Where each side has an interval of its own instead of seeds: ``is_below(statement, difference(a, b), 0)``.
     """
@@ -134,6 +140,7 @@ def is_within_factor(statement: str, first: BySeed, second: BySeed, factor: floa
         f"between 1/{factor:g} and {factor:g}",
         exponential(log_ratio(first, second)),
         lambda low, high: _sides(1 / factor <= low and high <= factor, high < 1 / factor or low > factor),
+        [1 / factor, factor],
     )
 
 
@@ -150,6 +157,7 @@ def within(statement: str, measured: Measured, target: float, margin: float) -> 
         f"{target:g} ± {margin:g}",
         measured,
         lambda low, high: _sides(least <= low and high <= most, high < least or low > most),
+        [least, most],
     )
 
 
@@ -176,61 +184,99 @@ def holds_for_all(statement: str, violations: int, tested: int, *, exhaustive: b
     return Expectation(statement, judge, is_exact=exhaustive or violations > 0)
 
 
-def shared_level(count: int, level: float = 0.95) -> float:
-    """The level that each of ``count`` intervals needs, for all of them to cover together with probability ``level``.
-
-    >>> round(shared_level(5), 4)
-    0.99
-    """
-    return 1 - (1 - level) / max(count, 1)
-
-
 def decide(
-    expectations: Sequence[Expectation], *, scale: str, level: float = 0.95, family: int | None = None
+    expectations: Sequence[Expectation], *, scale: str, level: float = 0.95, share: float = 1.0
 ) -> list[Finding]:
     """Judge all expectations of a study.
 
     Arguments:
         expectations: what the study expects.
         scale: at ``smoke`` nothing is decided, whatever the intervals are.
-        level: coverage of all intervals of the claim together, and of all beyond the claim together.
-        family: number of findings that share the error; by default the number of findings of the same kind that rest
-            on intervals.
+        level: of every two-sided interval, so that each wrong verdict has half of the rest as its chance.
+        share: of the error that this look has; see ``looks``.
     """
-    counted = [asked.is_beyond for asked in expectations if not asked.is_exact]
-    each = {kind: shared_level(counted.count(kind) if family is None else family, level) for kind in (False, True)}
-    findings = [replace(asked.judge(each[asked.is_beyond]), is_beyond=asked.is_beyond) for asked in expectations]
-    if scale != "smoke":
-        return findings
-    said = "smoke scale shows that it runs and decides nothing"
-    return [replace(finding, verdict=Verdict.UNDECIDED, reason=said) for finding in findings]
+    own = 1 - (1 - level) * share
+    findings = [replace(asked.judge(own), is_beyond=asked.is_beyond) for asked in expectations]
+    if scale == "smoke":
+        said = "smoke scale shows that it runs and decides nothing"
+        return [replace(finding, verdict=Verdict.UNDECIDED, reason=said, needs="") for finding in findings]
+    claimed = [place for place, asked in enumerate(expectations) if not asked.is_beyond]
+    sampled = [place for place in claimed if not expectations[place].is_exact]
+    held = _holm(expectations, sampled, own)
+    for place in claimed:
+        if findings[place].verdict == Verdict.DISAGREES:
+            is_sure = place in held or place not in sampled
+            findings[place] = replace(findings[place], by_holm=is_sure, reason=_with_holm(findings[place], is_sure))
+    return findings
 
 
 def overall(findings: Sequence[Finding]) -> Verdict:
-    """The verdict of a study, from the findings of the claim: disagrees if any of them does, agrees if all do."""
-    verdicts = [finding.verdict for finding in findings if not finding.is_beyond]
-    if Verdict.DISAGREES in verdicts:
+    """The verdict of a study, from the findings of the claim: all agree, or one disagrees by Holm's rule."""
+    claimed = [finding for finding in findings if not finding.is_beyond]
+    if any(finding.verdict == Verdict.DISAGREES and finding.by_holm is not False for finding in claimed):
         return Verdict.DISAGREES
-    return Verdict.AGREES if set(verdicts) == {Verdict.AGREES} else Verdict.UNDECIDED
+    agrees = claimed and all(finding.verdict == Verdict.AGREES for finding in claimed)
+    return Verdict.AGREES if agrees else Verdict.UNDECIDED
+
+
+def _holm(expectations: Sequence[Expectation], places: Sequence[int], level: float) -> set[int]:
+    """Those of the expectations that disagree by Holm's step-down rule: at error / m, the rest at error / (m - 1)...
+
+    Holm (1979). With m expectations the chance that a true one is among those found false is at most that of one.
+    """
+    found: set[int] = set()
+    while len(found) < len(places):
+        stricter = 1 - (1 - level) / (len(places) - len(found))
+        left = [place for place in places if place not in found]
+        more = {place for place in left if expectations[place].judge(stricter).verdict == Verdict.DISAGREES}
+        if not more:
+            break
+        found |= more
+    return found
+
+
+def _with_holm(finding: Finding, is_sure: bool) -> str:
+    if is_sure:
+        return finding.reason
+    return f"{finding.reason}; disagrees by itself, but not among all expectations of the claim (Holm)".lstrip("; ")
 
 
 def _sides(agrees: bool, disagrees: bool) -> Verdict:
     return Verdict.AGREES if agrees else Verdict.DISAGREES if disagrees else Verdict.UNDECIDED
 
 
-def _expect(statement: str, expected: str, measured: Measured, rule: Callable[[float, float], Verdict]) -> Expectation:
+def _expect(
+    statement: str,
+    expected: str,
+    measured: Measured,
+    rule: Callable[[float, float], Verdict],
+    bounds: Sequence[float],
+) -> Expectation:
     def judge(level: float) -> Finding:
         low, high = measured.ends(level)
         doubt = measured.doubt or _lacking(measured, level)
         verdict = Verdict.UNDECIDED if doubt else rule(low, high)
         stated = None if measured.is_exact else min(level, measured.most_level)
         value, least, most = (number if math.isfinite(number) else None for number in (measured.value, low, high))
-        return Finding(statement, expected, verdict, value, least, most, stated, doubt or measured.method)
+        needs = "" if doubt or verdict != Verdict.UNDECIDED else _needs(measured, bounds, level)
+        return Finding(statement, expected, verdict, value, least, most, stated, doubt or measured.method, needs=needs)
 
     return Expectation(statement, judge, measured.is_exact)
+
+
+def _needs(measured: Measured, bounds: Sequence[float], level: float) -> str:
+    """About how much of what the interval was made of would take it clear of the bounds."""
+    sample = measured.sample
+    if sample is None:
+        return ""
+    distance = min(abs(sample.scale(measured.value) - sample.scale(bound)) for bound in bounds)
+    count = count_needed(distance, sample.error, sample.freedom, sample.count, level)
+    if count is None:
+        return f"more than {MOST_TIMES * sample.count:,} {sample.unit}: too close to the bound"
+    return f"about {count:,} {sample.unit}"
 
 
 def _lacking(measured: Measured, level: float) -> str:
     if level <= measured.most_level + 1e-12:
         return ""
-    return f"its interval has level {measured.most_level:g}, {level:g} is needed among this many findings"
+    return f"its interval has level {measured.most_level:g}, {level:g} is needed"

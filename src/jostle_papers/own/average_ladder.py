@@ -15,7 +15,6 @@ import numpy as np
 
 from jostle.base.errors import UsageError
 from jostle.figures import Series
-from jostle.studies.evidence import Measured
 from jostle.studies.schema import Struct
 from jostle.worst.search import expected_maxima
 from jostle_papers.trained import BySeed, mean_and_range
@@ -90,27 +89,6 @@ def log_ratios(worst: BySeed, mean: BySeed) -> BySeed:
     return {
         seed: math.log10(worst[seed] / mean[seed]) if min(worst[seed], mean[seed]) > 0 else math.nan for seed in mean
     }
-
-
-def exponential(measured: Measured) -> Measured:
-    """10 to the power of a measured number.
-
-    >>> from jostle.studies.evidence import over_seeds
-    >>> low, high = exponential(over_seeds([0.9, 1.0, 1.1])).ends(0.95)
-    >>> round(low, 2), round(high, 2)
-    (5.64, 17.72)
-    """
-
-    def ends(level: float) -> tuple[float, float]:
-        low, high = measured.ends(level)
-        return _power(low), _power(high)
-
-    method = f"{measured.method} of the logarithm"
-    return Measured(_power(measured.value), ends, measured.doubt, most_level=measured.most_level, method=method)
-
-
-def _power(exponent: float) -> float:
-    return math.inf if exponent > 300 else 10.0**exponent
 
 
 def crossing(first: Mapping[float, float], second: Mapping[float, float]) -> float:

@@ -10,14 +10,17 @@ from itertools import combinations
 
 from jostle import figures
 from jostle.studies.catalogue import register
-from jostle.studies.evidence import over_seeds
+from jostle.studies.evidence import (
+    exponential,
+    over_seeds,
+)
 from jostle.studies.records import Records
 from jostle.studies.study import Context, Drawing, Study
 from jostle.studies.verdict import Expectation, beyond, is_above, is_less
 from jostle.worst.search import draw_counts
 from jostle_papers.language import TextTrainingSettings
 from jostle_papers.own import penalties
-from jostle_papers.own.average_ladder import Panel, draw_ladders, exponential, log_ratios, rungs
+from jostle_papers.own.average_ladder import Panel, draw_ladders, log_ratios, rungs
 from jostle_papers.own.average_maps import CHANGE, LABELS, MAP_LABELS, MapRecord, MapSettings, climb_map
 from jostle_papers.own.average_networks import AverageSettings, LadderRecord, climb
 from jostle_papers.p2403_06925 import fashion, text
@@ -204,7 +207,7 @@ def _ratios(records: LadderRecords, data: str) -> list[Expectation]:
         for name in _names(records, data):
             logs = log_ratios(_worst(records, name, radius), _average(records, name, radius))
             statement = f"worst / average of {name}, r = {radius:g}"
-            found.append(is_above(statement, exponential(over_seeds(logs)), 10.0))
+            found.append(is_above(statement, exponential(over_seeds(logs), 10), 10.0))
     return found
 
 

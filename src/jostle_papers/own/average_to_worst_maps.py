@@ -11,12 +11,15 @@ from typing import Literal
 from jostle import figures
 from jostle.figures import Series
 from jostle.studies.catalogue import register
-from jostle.studies.evidence import over_seeds
+from jostle.studies.evidence import (
+    exponential,
+    over_seeds,
+)
 from jostle.studies.records import Records
 from jostle.studies.study import Cell, Context, Drawing, Study
 from jostle.studies.verdict import Expectation, beyond, is_above, is_below, is_less, within
 from jostle.worst.search import draw_counts
-from jostle_papers.own.average_ladder import Panel, crossing, draw_ladders, exponential, log_ratios, rungs
+from jostle_papers.own.average_ladder import Panel, crossing, draw_ladders, log_ratios, rungs
 from jostle_papers.own.average_maps import (
     CHANGE,
     FLIPS,
@@ -126,7 +129,7 @@ def _ratios(records: MapRecords) -> list[Expectation]:
         name: log_ratios(_values(records, name, CHANGE, "worst"), _values(records, name, CHANGE, "mean"))
         for name in RANKED
     }
-    softmax, relu, flat = (exponential(over_seeds(logs[name])) for name in RANKED)
+    softmax, relu, flat = (exponential(over_seeds(logs[name]), 10) for name in RANKED)
     return [
         is_below("worst / average of random features, r = 1", flat, 1.25),
         is_above("worst / average of ReLU attention, r = 1", relu, 5.0),

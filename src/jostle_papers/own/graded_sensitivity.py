@@ -300,7 +300,7 @@ def _slope_over_k(sharpness: dict[str, dict[int, float]], n: int) -> Measured:
     for k in range(1, n + 1):
         for seed, value in sharpness.get(f"sparse-parity:k={k}", {}).items():
             lines.setdefault(seed, []).append((float(k), value))
-    return over_seeds([slope(line).value for line in lines.values()])
+    return over_seeds({seed: slope(line).value for seed, line in lines.items()})
 
 
 def _sharpness(records: GradedRecords, std: float) -> dict[str, dict[int, float]]:
@@ -327,7 +327,7 @@ def _correlation_over_seeds(records: GradedRecords) -> Measured:
     for target, by_seed in _sharpness(records, _MAIN).items():
         for seed, value in by_seed.items():
             found.setdefault(seed, {})[target] = value
-    return bounded(over_seeds([_correlation(records, values).value for values in found.values()]), -1.0, 1.0)
+    return bounded(over_seeds({seed: _correlation(records, values).value for seed, values in found.items()}), -1.0, 1.0)
 
 
 def _is_random(target: str) -> bool:
@@ -339,8 +339,8 @@ def _to_parity(sharpness: dict[str, dict[int, float]], bits: int) -> Measured:
     parity = sharpness.get(f"sparse-parity:k={bits}", {})
     random = [by_seed for target, by_seed in sharpness.items() if _is_random(target)]
     logs = {seed: [math.log(by_seed[seed]) for by_seed in random if seed in by_seed] for seed in parity}
-    seeds = [seed for seed, found in logs.items() if found]
-    return paired([statistics.fmean(logs[seed]) for seed in seeds], [math.log(parity[seed]) for seed in seeds])
+    means = {seed: statistics.fmean(found) for seed, found in logs.items() if found}
+    return paired(means, {seed: math.log(parity[seed]) for seed in means})
 
 
 def _mean_over_functions(records: GradedRecords, read: Callable[[GradedRecord], float]) -> Measured:

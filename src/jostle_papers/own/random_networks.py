@@ -11,7 +11,12 @@ from jostle.boolean import random_functions, random_networks
 from jostle.figures import Series
 from jostle.intervals import fixed
 from jostle.studies.catalogue import register
-from jostle.studies.evidence import Measured, over_seeds, proportion, unpaired
+from jostle.studies.evidence import (
+    Measured,
+    over_sample,
+    proportion,
+    unpaired,
+)
 from jostle.studies.records import Records
 from jostle.studies.schema import Struct
 from jostle.studies.settings import Settings
@@ -193,7 +198,7 @@ class RandomNetworks(Study[RandomNetworkSettings, WeightsCell, ThresholdsRecord]
             other = _totals(standard, name, "median")
             statement = f"{_STANDARD}, balanced at the median: S of transformers - S of {name}"
             found.append(is_below(statement, unpaired(ours, other), 0.0))
-        gap = over_seeds([total - usual.settings.n / 2 for total in ours])
+        gap = over_sample([total - usual.settings.n / 2 for total in ours], "networks")
         return [
             *found,
             is_below(f"{_STANDARD}, balanced: S of transformers - n / 2, that of random functions", gap, 0.0),

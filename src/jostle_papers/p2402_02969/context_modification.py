@@ -248,8 +248,8 @@ def _errors(part: ContextRecords, training: str) -> dict[int, float]:
 
 def _expect_near_bound(part: ContextRecords, training: str, where: str) -> Expectation:
     """That RF's error is most of (2 - gamma)^2, however the word is chosen."""
-    found = part.column(lambda record: record.after(training))
-    shares = over_seeds([one.error / one.free_bound for one in found])
+    found = part.by("seed", lambda record: record.after(training))
+    shares = over_seeds({seed: one.error / one.free_bound for seed, one in found.items()})
     return is_above(f"error of RF over (2 - gamma)^2, {where}", shares, 0.8)
 
 

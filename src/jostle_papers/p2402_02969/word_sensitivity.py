@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,11 @@ import numpy as np
 from jostle import figures
 from jostle.figures import Series
 from jostle.studies.catalogue import register
-from jostle.studies.evidence import Measured, over_seeds, paired
+from jostle.studies.evidence import (
+    over_seeds,
+    paired,
+    scaled,
+)
 from jostle.studies.records import Records
 from jostle.studies.schema import IfGiven, Struct
 from jostle.studies.settings import Settings
@@ -241,10 +245,10 @@ def _further(records: WordRecords) -> list[Expectation]:
         wide, _ = wide_change(last)
         average = over_seeds(ends["raf"].by("seed", _average))
         found += [
-            is_below(f"RAF under random changes, over RF's {wide:.3f}, {where}", _scaled(average, 1 / wide), 1.0),
+            is_below(f"RAF under random changes, over RF's {wide:.3f}, {where}", scaled(average, 1 / wide), 1.0),
             is_above(
                 f"share of the worst change of RAF that a closed form reaches, {where}",
-                over_seeds(ends["raf"].column(_constructed_share)),
+                over_seeds(ends["raf"].by("seed", _constructed_share)),
                 0.5,
             ),
             within(
@@ -262,7 +266,7 @@ def _further(records: WordRecords) -> list[Expectation]:
     for n in (settings.lengths[0], settings.lengths[-1]):
         part = records.where(map=RF, dim=settings.dims[-1], n=n)
         wide, _ = wide_change(n)
-        average = _scaled(over_seeds(part.by("seed", _average)), 1 / wide)
+        average = scaled(over_seeds(part.by("seed", _average)), 1 / wide)
         found.append(within(f"RF under random changes, over the limit of many features, n = {n}", average, 1.0, 0.05))
     return found
 
@@ -310,16 +314,6 @@ def _slopes(records: WordRecords, **values: Any) -> BySeed:
         seed: float(np.polyfit(lengths, np.log(part.where(seed=seed).column(_value)), 1)[0])
         for seed in part.distinct("seed")
     }
-
-
-def _scaled(measured: Measured, factor: float) -> Measured:
-    """A measured number times a positive constant."""
-
-    def ends(level: float) -> tuple[float, float]:
-        low, high = measured.ends(level)
-        return low * factor, high * factor
-
-    return replace(measured, value=measured.value * factor, ends=ends)
 
 
 def _series(name: str, part: WordRecords, read: Read = _value) -> Series:

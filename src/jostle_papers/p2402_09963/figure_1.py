@@ -1,17 +1,23 @@
 """Figures 1 and 5: the sharpness of networks that compute a function, against the number of bits."""
 
-import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from jostle.studies.catalogue import register
-from jostle.studies.evidence import Measured, difference, over_seeds
+from jostle.studies.evidence import (
+    Measured,
+    difference,
+    mean_by_seed,
+    over_sample,
+    over_seeds,
+    scaled,
+)
 from jostle.studies.records import Records
 from jostle.studies.study import Context, Drawing, Study
 from jostle.studies.verdict import Expectation, beyond, is_above, within
 from jostle_papers.p2402_09963 import runs
 from jostle_papers.p2402_09963.hardness import TARGETS
-from jostle_papers.p2402_09963.regression import size, slope, times
+from jostle_papers.p2402_09963.regression import size, slope
 from jostle_papers.p2402_09963.runs import RunCell, RunRecord, RunSettings, keep_converged
 
 SENSITIVE = "parity"
@@ -94,7 +100,7 @@ class Figure1(Study[Figure1Settings, RunCell, RunRecord]):
         for target in others:
             flat = size(_slope(records, target, _sharpness))
             statement = f"slope of {SENSITIVE} - {FACTOR:g} |slope of {target}|"
-            found.append(is_above(statement, difference(steep, times(flat, FACTOR)), 0.0))
+            found.append(is_above(statement, difference(steep, scaled(flat, FACTOR), independent=True), 0.0))
         return [*found, *_expect_printed(records), *_further(records)]
 
 
@@ -105,16 +111,16 @@ def _expect_printed(records: Figure1Records) -> list[Expectation]:
     for n, level in PRINTED.items():
         values = keep_converged(records.where(target=SENSITIVE, n=n)).column(_sharpness)
         if is_theirs and values:
-            asked.append(within(f"{SENSITIVE}: sharpness at {n} bits", over_seeds(values), level, 0.2))
+            asked.append(within(f"{SENSITIVE}: sharpness at {n} bits", over_sample(values, "runs"), level, 0.2))
     return asked
 
 
 def _further(records: Figure1Records) -> list[Expectation]:
     """Blow-up, the two definitions of sharpness, and the runs that do not count."""
-    by_seed: dict[int, list[float]] = {}
-    for cell, record in keep_converged(records):
-        by_seed.setdefault(cell.seed, []).append(record.released_sharpness / record.sharpness - 1)
-    ratios = over_seeds([statistics.fmean(values) for values in by_seed.values()])
+    held = keep_converged(records)
+    ratios = over_seeds(
+        mean_by_seed((cell.seed, record.released_sharpness / record.sharpness - 1) for cell, record in held)
+    )
     return [
         beyond(is_above(f"{SENSITIVE}: slope of the blow-up", _slope(records, SENSITIVE, _released_blowup), 0.0)),
         beyond(within("released sharpness / the paper's - 1, mean over converged runs", ratios, 0.0, 0.1)),

@@ -124,7 +124,7 @@ class Figure2(Study[Figure2Settings, RunCell, Figure2Record]):
             for target in records.settings.targets:
                 if target != SENSITIVE:
                     statement = f"log blow-up per bit, {SENSITIVE} - {target}, {kind}"
-                    asked.append(is_above(statement, difference(length, fitted[target]["n"]), 0.0))
+                    asked.append(is_above(statement, difference(length, fitted[target]["n"], independent=True), 0.0))
             found += asked if kind == THEIRS else [beyond(each) for each in asked]
         return [*found, *(runs.expect_convergence(records, target) for target in records.settings.targets)]
 

@@ -9,7 +9,10 @@ from jostle import figures
 from jostle.base.errors import UsageError
 from jostle.figures import Series
 from jostle.studies.catalogue import register
-from jostle.studies.evidence import over_seeds, unpaired
+from jostle.studies.evidence import (
+    over_sample,
+    unpaired,
+)
 from jostle.studies.records import Records
 from jostle.studies.schema import Struct
 from jostle.studies.settings import Settings
@@ -221,15 +224,19 @@ def _expect_course(records: LearningRecords, target: str, decay: float) -> list[
     norm = change(lambda look: look.norm, lambda run: (run.converged, run.after(late)))
     blowup = change(lambda look: look.released_blowup, lambda run: (run.converged, run.after(late)))
     span = f"convergence to {late} steps after it"
-    found = [is_above(f"{where}: change of sharpness across the drop of the loss", over_seeds(rise), 0.0)]
+    found = [is_above(f"{where}: change of sharpness across the drop of the loss", over_sample(rise, "runs"), 0.0)]
     if target == SENSITIVE:
         found += [
-            is_below(f"{where}: change of sharpness from {soon} to {late} steps after it", over_seeds(decline), 0.0),
-            is_above(f"{where}: sharpness {late} steps after convergence - before the drop", over_seeds(left), 0.0),
+            is_below(
+                f"{where}: change of sharpness from {soon} to {late} steps after it", over_sample(decline, "runs"), 0.0
+            ),
+            is_above(
+                f"{where}: sharpness {late} steps after convergence - before the drop", over_sample(left, "runs"), 0.0
+            ),
         ]
         if decay > 0:  # without it nothing makes the weights smaller
-            found.append(is_below(f"{where}: change of the norm from {span}", over_seeds(norm), 0.0))
-            found.append(is_above(f"{where}: change of the blow-up from {span}", over_seeds(blowup), 0.0))
+            found.append(is_below(f"{where}: change of the norm from {span}", over_sample(norm, "runs"), 0.0))
+            found.append(is_above(f"{where}: change of the blow-up from {span}", over_sample(blowup, "runs"), 0.0))
     return found
 
 
@@ -256,7 +263,7 @@ def _compare(records: LearningRecords) -> list[Expectation]:
     asked.append(
         is_above(
             f"{SENSITIVE}: share of the rise, where there is one, that is left {late} steps after",
-            over_seeds(shares),
+            over_sample(shares, "runs"),
             0.5,
         )
     )

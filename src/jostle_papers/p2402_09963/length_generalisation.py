@@ -8,7 +8,12 @@ from jostle import figures
 from jostle.base.progress import part_of
 from jostle.figures import Series
 from jostle.studies.catalogue import register
-from jostle.studies.evidence import Measured, bounded, over_seeds, unpaired
+from jostle.studies.evidence import (
+    Measured,
+    bounded,
+    over_sample,
+    unpaired,
+)
 from jostle.studies.records import Records
 from jostle.studies.settings import Settings
 from jostle.studies.study import Cell, Context, Drawing, Study
@@ -173,7 +178,7 @@ class LengthGeneralisation(Study[LengthSettings, LengthCell, LengthRecord]):
         learnt = [record.trained_accuracy(settings.longest) for record in counting(records, SENSITIVE)]
         fall = [after - before for after, before in zip(plain, learnt, strict=True)]
         return [
-            is_below(f"{SENSITIVE}: accuracy on {longer} - on those of training", over_seeds(fall), HALFWAY),
+            is_below(f"{SENSITIVE}: accuracy on {longer} - on those of training", over_sample(fall, "runs"), HALFWAY),
             is_above(f"accuracy on {longer}, {SCRATCHPAD} - none", unpaired(pad, plain), 0.0),
             *(beyond(each) for each in _further(records, longer)),
         ]
@@ -199,10 +204,10 @@ def _further(records: LengthRecords, longer: str) -> list[Expectation]:
     plain, pad = (_longer(records, kind) for kind in (SENSITIVE, SCRATCHPAD))
 
     def share(values: list[float]) -> Measured:
-        return bounded(over_seeds(values), 0.0, 1.0)
+        return bounded(over_sample(values, "runs"), 0.0, 1.0)
 
     found = [
-        within(f"{SENSITIVE}: accuracy on {longer}", over_seeds(plain), _CHANCE, 0.1),
+        within(f"{SENSITIVE}: accuracy on {longer}", over_sample(plain, "runs"), _CHANCE, 0.1),
         is_above(f"{SCRATCHPAD}: accuracy on {longer}", share(pad), 0.9),
         *(
             is_above(f"{SCRATCHPAD}: accuracy on {n} bits", share(_at(records, SCRATCHPAD, n)), 0.9)
@@ -253,7 +258,7 @@ def _by_length(records: LengthRecords, kind: str) -> Series | None:
         return None
     means, lows, highs = [], [], []
     for values in zip(*(record.accuracy for record in held), strict=True):
-        found = over_seeds(values)
+        found = over_sample(values, "runs")
         low, high = (min(values), max(values)) if found.doubt else found.ends(0.95)
         means.append(found.value)
         lows.append(max(low, 0.0))

@@ -10,7 +10,11 @@ from jostle.boolean import random_functions, random_networks
 from jostle.figures import Series
 from jostle.intervals import fixed
 from jostle.studies.catalogue import register
-from jostle.studies.evidence import over_seeds, proportion, unpaired
+from jostle.studies.evidence import (
+    over_sample,
+    proportion,
+    unpaired,
+)
 from jostle.studies.records import Records
 from jostle.studies.schema import IfGiven, Struct
 from jostle.studies.settings import Settings
@@ -159,7 +163,7 @@ class RandomInit(Study[RandomInitSettings, RandomInitCell, RandomInitRecord]):
             totals = [
                 total for ensemble in _ensembles(records, init, "end", "zero") for total in ensemble.total_sensitivity
             ]
-            gap = over_seeds([total - records.settings.n / 2 for total in totals])
+            gap = over_sample([total - records.settings.n / 2 for total in totals], "networks")
             found.append(is_below(f"{init}: average sensitivity - n / 2, that of random functions", gap, 0.0))
         return [*found, *(beyond(each) for each in _further(records))]
 

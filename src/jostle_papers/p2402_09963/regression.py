@@ -8,7 +8,7 @@ import numpy as np
 from scipy import special
 
 from jostle.intervals.fixed import Ends
-from jostle.studies.evidence import Measured
+from jostle.studies.evidence import Measured, Sample
 
 CONSTANT = "constant"
 _ROUNDING = 1e-12
@@ -44,7 +44,7 @@ def least_squares(y: Sequence[float], columns: Mapping[str, Sequence[float]]) ->
     doubt = "the points lie exactly on it, so how much runs differ is not known" if is_perfect else ""
     method = f"least squares through {len(y)} runs"
     return {
-        name: _coefficient(float(found[place]), float(errors[place]), freedom, doubt, method)
+        name: _coefficient(float(found[place]), Sample(len(y), "runs", float(errors[place]), freedom), doubt, method)
         for place, name in enumerate(names)
     }
 
@@ -64,22 +64,6 @@ def height(points: Sequence[tuple[float, float]], at: float) -> Measured:
     return least_squares([y for _, y in points], {"x": [x - at for x, _ in points]})[CONSTANT]
 
 
-def times(measured: Measured, factor: float) -> Measured:
-    """A number and its interval multiplied by ``factor``.
-
-    >>> times(least_squares([0.0, 1.1, 1.9, 3.0], {"n": [0, 1, 2, 3]})["n"], -2).ends(0.95)[0] < -2.2
-    True
-    """
-
-    def ends(level: float) -> Ends:
-        low, high = sorted(factor * end for end in measured.ends(level))
-        return low, high
-
-    return Measured(
-        factor * measured.value, ends, measured.doubt, measured.is_exact, measured.most_level, measured.method
-    )
-
-
 def size(measured: Measured) -> Measured:
     """A number without its sign, with the interval that follows from that of the number.
 
@@ -95,12 +79,12 @@ def size(measured: Measured) -> Measured:
     return replace(measured, value=abs(measured.value), ends=ends)
 
 
-def _coefficient(value: float, error: float, freedom: int, doubt: str, method: str) -> Measured:
+def _coefficient(value: float, sample: Sample, doubt: str, method: str) -> Measured:
     def ends(level: float) -> Ends:
-        reach = float(special.stdtrit(freedom, (1 + level) / 2)) * error
+        reach = float(special.stdtrit(sample.freedom, (1 + level) / 2)) * sample.error
         return value - reach, value + reach
 
-    return Measured(value, ends, doubt, method=method)
+    return Measured(value, ends, doubt, method=method, sample=sample)
 
 
 def _nothing(doubt: str) -> Measured:

@@ -6,7 +6,11 @@ from typing import TypeVar
 
 from jostle.base.progress import part_of
 from jostle.studies.catalogue import register
-from jostle.studies.evidence import Measured, difference
+from jostle.studies.evidence import (
+    Measured,
+    difference,
+    scaled,
+)
 from jostle.studies.records import Records
 from jostle.studies.settings import Settings
 from jostle.studies.study import Cell, Context, Drawing, Study
@@ -20,7 +24,7 @@ from jostle_papers.p2402_09963.hardness.scratchpad import (
     train_scratchpad,
 )
 from jostle_papers.p2402_09963.hardness.tasks import derive_seed
-from jostle_papers.p2402_09963.regression import slope, times
+from jostle_papers.p2402_09963.regression import slope
 from jostle_papers.p2402_09963.runs import FitRecord, RunRecord, keep_converged
 
 WITH, WITHOUT = "scratchpad", "no-scratchpad"
@@ -163,8 +167,12 @@ class Scratchpad(Study[ScratchpadSettings, ScratchpadCell, ScratchpadRecord | Ru
         flat, steep = slope(_with(records, _sharpness)), slope(_without(records, _sharpness))
         statement = "slope of sharpness over the number of bits, without a scratchpad - "
         return [
-            is_above(f"{statement}with one", difference(steep, flat), 0.0),
-            is_above(f"{statement}{FACTOR:g} times that with one", difference(steep, times(flat, FACTOR)), 0.0),
+            is_above(f"{statement}with one", difference(steep, flat, independent=True), 0.0),
+            is_above(
+                f"{statement}{FACTOR:g} times that with one",
+                difference(steep, scaled(flat, FACTOR), independent=True),
+                0.0,
+            ),
             *_compare_blowups(records),
             *(beyond(each) for each in _further(records, steep)),
         ]
@@ -178,7 +186,10 @@ def _compare_blowups(records: ScratchpadRecords) -> list[Expectation]:
         "decoder": slope(_with(records, lambda one: one.released_decoder_blowup)),
     }
     statement = "slope of blow-up over the number of bits, without a scratchpad - of the"
-    return [is_above(f"{statement} {side} with one", difference(plain, found), 0.0) for side, found in own.items()]
+    return [
+        is_above(f"{statement} {side} with one", difference(plain, found, independent=True), 0.0)
+        for side, found in own.items()
+    ]
 
 
 def _further(records: ScratchpadRecords, steep: Measured) -> list[Expectation]:
@@ -186,7 +197,11 @@ def _further(records: ScratchpadRecords, steep: Measured) -> list[Expectation]:
     last = slope(_with(records, lambda one: one.last_sharpness))
     asked = [
         is_above("slope of sharpness without a scratchpad", steep, 0.0),
-        is_above("slope of sharpness, without a scratchpad - at the last place of one", difference(steep, last), 0.0),
+        is_above(
+            "slope of sharpness, without a scratchpad - at the last place of one",
+            difference(steep, last, independent=True),
+            0.0,
+        ),
     ]
     for kind in (WITH, WITHOUT):
         every = records.where(kind=kind)

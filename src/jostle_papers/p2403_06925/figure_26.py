@@ -13,7 +13,11 @@ from jostle.base.errors import UsageError
 from jostle.figures import Series
 from jostle.intervals.fixed import Ends, bounded_mean
 from jostle.studies.catalogue import register
-from jostle.studies.evidence import Measured, over_seeds
+from jostle.studies.evidence import (
+    Measured,
+    mean_by_seed,
+    over_seeds,
+)
 from jostle.studies.records import Records
 from jostle.studies.schema import Struct
 from jostle.studies.settings import Settings
@@ -255,7 +259,7 @@ def _pool(courses: Iterable[ParityCourse]) -> Measured:
     """
     flips = [course.last.flips for course in courses]
     if not flips:
-        return over_seeds([])
+        return over_seeds({})
     counts = np.asarray(flips, dtype=np.float64).sum(axis=0)
     values = np.linspace(0, 1, len(counts))
 
@@ -266,9 +270,10 @@ def _pool(courses: Iterable[ParityCourse]) -> Measured:
     return Measured(float(values @ counts / points), ends, method=f"Gaffke, {points:,} points, {len(flips)} networks")
 
 
-def _relative_leads(networks: Networks, task: SparseParity, name: str, share: float = 0.5) -> list[float]:
-    found = [relative_lead(course.trajectory, name, task, share) for course in networks.values()]
-    return [each for each in found if each is not None]
+def _relative_leads(networks: Networks, task: SparseParity, name: str, share: float = 0.5) -> dict[int, float]:
+    """By seed, the mean over designs: all designs start from the same seeds."""
+    found = {key: relative_lead(course.trajectory, name, task, share) for key, course in networks.items()}
+    return mean_by_seed((seed, lead) for (_, seed), lead in found.items() if lead is not None)
 
 
 def _expect_lead(networks: Networks, task: SparseParity, name: str, where: str, share: float = 0.5) -> Expectation:
@@ -279,28 +284,29 @@ def _expect_lead(networks: Networks, task: SparseParity, name: str, where: str, 
 
 
 def _expect_early_rise(networks: Networks, task: SparseParity, where: str) -> Expectation:
-    before, start = {}, {}
-    for key, course in networks.items():
+    before, start = [], []
+    for (_, seed), course in networks.items():
         value = value_before_learning(course.trajectory, "sensitivity", task, _TENTH)
         if value is not None:
-            before[key], start[key] = value, course.trajectory.curve("sensitivity")[0]
+            before.append((seed, value))
+            start.append((seed, course.trajectory.curve("sensitivity")[0]))
     statement = f"sensitivity before training - at the last look with less than 55 % test accuracy ({where})"
-    return is_less(statement, start, before)
+    return is_less(statement, mean_by_seed(start), mean_by_seed(before))
 
 
 def _further(networks: Networks, task: SparseParity, where: str) -> list[Expectation]:
     """Our further questions: which bits the early sensitivity is to, and which measure rises first."""
     apart = []
-    for course in networks.values():
+    for (_, seed), course in networks.items():
         seen = [
             value_before_learning(course.trajectory, f"{kind}_sensitivity", task, _TENTH)
             for kind in ("relevant", "irrelevant")
         ]
         if seen[0] is not None and seen[1] is not None:
-            apart.append(seen[0] - seen[1])
+            apart.append((seed, seen[0] - seen[1]))
     statement = f"sensitivity to the product's bits - to the others, at that look ({where})"
     return [
-        is_above(statement, over_seeds(apart), 0),
+        is_above(statement, over_seeds(mean_by_seed(apart)), 0),
         _expect_lead(networks, task, "sensitivity", where, _TENTH),
         *(
             _expect_lead(networks, task, name, where)
@@ -369,7 +375,9 @@ def _draw_leads(records: Figure26Records) -> Drawing | None:
             }
             if any(found.values()):
                 rows[f"{design}, {task}"] = [
-                    mean_and_range(name.replace("_", " "), [0.0], [values]) for name, values in found.items() if values
+                    mean_and_range(name.replace("_", " "), [0.0], [list(values.values())])
+                    for name, values in found.items()
+                    if values
                 ]
     if not rows:
         return None

@@ -9,7 +9,12 @@ from jostle.base.errors import UsageError
 from jostle.data import Dataset
 from jostle.figures import Series
 from jostle.studies.catalogue import register
-from jostle.studies.evidence import Measured, over_seeds, proportion
+from jostle.studies.evidence import (
+    Measured,
+    mean_by_seed,
+    over_seeds,
+    proportion,
+)
 from jostle.studies.records import Records
 from jostle.studies.schema import Struct
 from jostle.studies.settings import Settings
@@ -247,8 +252,7 @@ def _other(used: str) -> str:
 
 def _over(part: TokenRecords, of: Callable[[TokenRecord], float]) -> Measured:
     """The mean over learning rates and scales of a number of each network, seed by seed."""
-    by_seed = [[of(record) for _, record in part.where(seed=seed)] for seed in part.distinct("seed")]
-    return over_seeds([sum(values) / len(values) for values in by_seed])
+    return over_seeds(mean_by_seed((cell.seed, of(record)) for cell, record in part))
 
 
 def _out_of_distribution(part: TokenRecords, label: str, used: str) -> Expectation:

@@ -11,7 +11,9 @@ from jostle import figures
 from jostle.boolean import cube, kernels
 from jostle.figures import Series
 from jostle.studies.catalogue import register
-from jostle.studies.evidence import over_seeds
+from jostle.studies.evidence import (
+    over_sample,
+)
 from jostle.studies.records import Records
 from jostle.studies.schema import Struct
 from jostle.studies.settings import Settings
@@ -226,12 +228,12 @@ class Proposition31(Study[KernelSettings, KernelCell, KernelRecord]):
         finite = records.of(FiniteCell, FiniteRecord)
         exact = _shares(kernels.kernel_spectrum("mlp-ntk", 8, depth=2).shares)
         for k in (1, 2):
-            share = over_seeds([record.shares[k] for _, record in finite.where(network="mlp")])
+            share = over_sample([record.shares[k] for _, record in finite.where(network="mlp")], "networks")
             statement = f"share of degree {k} in the NTK of finite MLPs is that of infinite width"
             found.append(within(statement, share, exact[k], _MARGIN))
         means = finite.where(network="softmax attention").column(lambda record: record.mean)
         for k in range(7):
-            gap = over_seeds([mean[k] - mean[k + 2] for mean in means])
+            gap = over_sample([mean[k] - mean[k + 2] for mean in means], "networks")
             found.append(beyond(is_above(f"mu_{k} - mu_{k + 2} of softmax attention's empirical NTK", gap, 0.0)))
         return found
 

@@ -123,7 +123,8 @@ def test_sensitivity_to_the_wrong_bits_is_noticed():
     found = findings(to_relevant=False)
     assert [finding.verdict for finding in said(found)] == [Verdict.AGREES] * 6  # the paper does not look which
     apart = found["sensitivity to the product's bits - to the others, at that look (transformers, d=40,p=4)"]
-    assert apart.verdict == Verdict.DISAGREES
+    assert apart.value < 0
+    assert apart.verdict != Verdict.AGREES
 
 
 def test_networks_that_do_not_learn_are_counted_and_decide_nothing():

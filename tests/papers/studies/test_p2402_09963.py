@@ -8,12 +8,12 @@ import torch
 from scipy import stats
 
 from jostle import studies
-from jostle.studies import Context, Records, Verdict, decide
+from jostle.studies import Context, Records, Verdict, decide, scaled
 from jostle.studies.study import Cell
 from jostle_papers.p2402_09963 import figure_2, random_init
 from jostle_papers.p2402_09963.figure_4 import PartRecord
 from jostle_papers.p2402_09963.hardness import Observation
-from jostle_papers.p2402_09963.regression import least_squares, slope, times
+from jostle_papers.p2402_09963.regression import least_squares, slope
 from jostle_papers.p2402_09963.runs import RunRecord
 from tests.papers.studies.made_up_runs import FITTED, OBSERVED
 from tests.studies.stopping import stopped_and_resumed
@@ -57,7 +57,7 @@ class TestRegression:
     def test_times_turns_intervals_round(self):
         found = slope([(0, 0.0), (1, 1.2), (2, 1.9), (3, 3.1)])
         low, high = found.ends(0.95)
-        assert times(found, -5).ends(0.95) == pytest.approx((-5 * high, -5 * low))
+        assert scaled(found, -5).ends(0.95) == pytest.approx((-5 * high, -5 * low))
 
 
 def run(sharpness, blowup=1.0, norm=35.0, converged=True):
