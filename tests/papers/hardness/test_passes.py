@@ -41,6 +41,23 @@ def test_outputs_and_gradients_are_those_of_the_module(bits, count, depth):
             assert torch.allclose(view, parameter.grad, rtol=1e-8, atol=1e-9), name
 
 
+@pytest.mark.parametrize("count", [1, 2])
+def test_long_strings_of_narrow_tokens_too(count):
+    design, n = HardnessDesign(dim=4), 40  # gathered by sums
+    networks, layout = shaken(count, n=n, design=design), Layout(design.create(n, 0))
+    strings = torch.randint(2, (count, 5, n), generator=torch.Generator().manual_seed(1)).double() * 2 - 1
+    rows = layout.stack(networks).requires_grad_()
+    found = outputs(layout.views(rows), strings, design.heads)
+    (gradient,) = torch.autograd.grad(found.square().sum(), rows)
+    for place, network in enumerate(networks):
+        plain = network(strings[place])
+        assert torch.allclose(found[place], plain, rtol=0, atol=1e-12)
+        plain.square().sum().backward()
+        for name, parameter in network.named_parameters():
+            view = layout.views(gradient)[name][place]
+            assert torch.allclose(view, parameter.grad, rtol=1e-8, atol=1e-9), name
+
+
 def test_shorter_strings_are_read_at_their_own_end(bits):
     (network,), layout = shaken(1), Layout(DESIGN.create(7, 0))
     rows = layout.stack([network])

@@ -3,6 +3,8 @@
 * Before the first attention there are only 2 n different tokens, so queries, keys, values and scores are tables. A
   string selects rows of the scores and masks the columns of symbols that it does not contain. After the softmax, one
   matrix product with the table of values serves all strings.
+* Where strings are long and tokens narrow, the softmax itself would take most of the time. There exp(score) times value
+  is a table too, and numerators and denominators of all strings are its product with their bits.
 * The last block is needed at the last bit only. So there is one query for each string, and as
   q . (K t) = (K^T q) . t, keys and values of the other tokens are not computed.
 
@@ -16,6 +18,9 @@ from torch import Tensor
 from torch.nn import functional
 
 Weights = Mapping[str, Tensor]
+
+_NARROW = 2  # strings longer than so many times the tokens' dim are gathered by sums
+_FLOOR = -80.0  # of scores below the largest; exp of it is 2e-35, near the least of float32
 
 
 def outputs(weights: Weights, bits: Tensor, heads: int, eps: float = 1e-5) -> Tensor:
@@ -55,7 +60,7 @@ def _tokens(weights: Weights, is_plus: Tensor) -> Tensor:
 
 def _attended_first(block: Weights, weights: Weights, is_plus: Tensor, heads: int) -> Tensor:
     """What attention adds to every token in the first block, (networks, batch, tokens, dim)."""
-    networks, batch, length = is_plus.shape
+    networks, _, length = is_plus.shape
     symbols = weights["symbols"].unsqueeze(2).expand(-1, -1, length, -1)
     positions = weights["positions"][:, None, :length].expand(-1, 2, -1, -1)
     table = torch.cat([symbols, positions], dim=3).flatten(1, 2)  # (networks, 2 tokens, dim), those of -1 first
@@ -64,6 +69,20 @@ def _attended_first(block: Weights, weights: Weights, is_plus: Tensor, heads: in
         for name in ("to_query", "to_key", "to_value")
     )  # each (networks, heads, 2 tokens, width)
     scores = query @ key.mT * key.shape[3] ** -0.5  # (networks, heads, 2 tokens, 2 tokens)
+    gather = _gather_by_sums if length > _NARROW * table.shape[2] else _gather_by_shares
+    return linear(gather(scores, value, is_plus), block, "attention.to_out")
+
+
+def _gather_by_shares(scores: Tensor, value: Tensor, is_plus: Tensor) -> Tensor:
+    """Values weighed by the softmax over the symbols that a string has, (networks, batch, tokens, dim).
+
+    Arguments:
+        scores: of all pairs of tokens, those of -1 first, (networks, heads, 2 tokens, 2 tokens).
+        value: of all tokens, (networks, heads, 2 tokens, width).
+        is_plus: whether each token is 1, (networks, batch, tokens).
+    """
+    networks, batch, length = is_plus.shape
+    heads = scores.shape[1]
     minus, plus = scores.view(networks, heads, 1, 2, length, -1).unbind(
         3
     )  # each (networks, heads, 1, tokens, 2 tokens)
@@ -71,7 +90,20 @@ def _attended_first(block: Weights, weights: Weights, is_plus: Tensor, heads: in
     is_absent = torch.cat([is_plus, ~is_plus], dim=2)[:, None, :, None]
     shares = own.masked_fill(is_absent, -torch.inf).softmax(dim=4)
     gathered = (shares.flatten(2, 3) @ value).view(networks, heads, batch, length, -1)
-    return linear(gathered.permute(0, 2, 3, 1, 4).flatten(3), block, "attention.to_out")
+    return gathered.permute(0, 2, 3, 1, 4).flatten(3)
+
+
+def _gather_by_sums(scores: Tensor, value: Tensor, is_plus: Tensor) -> Tensor:
+    """The same as ``_gather_by_shares`` without a softmax for every string: a table of exp(score) value is summed."""
+    networks, batch, length = is_plus.shape
+    # The largest score is over both symbols and may be of an absent one; the floor keeps the other sums above 0.
+    raised = (scores - scores.detach().amax(dim=3, keepdim=True)).clamp_min(_FLOOR).exp()
+    weighed = torch.cat([value, torch.ones_like(value[..., :1])], dim=3)  # the last column sums the denominator
+    rows = torch.einsum("nhij,nhjc->njihc", raised, weighed).flatten(2)  # (networks, 2 tokens, 2 tokens heads ...)
+    has = torch.cat([~is_plus, is_plus], dim=2).to(rows.dtype)  # (networks, batch, 2 tokens)
+    minus, plus = (has @ rows).view(networks, batch, 2, length, scores.shape[1], -1).unbind(2)
+    own = torch.where(is_plus[..., None, None], plus, minus)  # (networks, batch, tokens, heads, width + 1)
+    return (own[..., :-1] / own[..., -1:]).flatten(3)
 
 
 def _attended(block: Weights, tokens: Tensor, heads: int) -> Tensor:
