@@ -35,6 +35,7 @@ ATTENTION = ("raf", "raf-relu", "raf-linear", "raf-qk")
 RF, DRF, ANY = "rf", "drf", "any"
 _MARGIN = 0.1  # of an exponent of n
 _HIGH = 1.0  # features move by their own norm
+_CLAIMED = 3  # of what is expected of attention; the size of ReLU attention is no part of the claim
 _NAMES = {"isotropic": "isotropic words", "shared-mean": "words with a shared mean", "reviews": "words of reviews"}
 
 BySeed = dict[int, float]
@@ -62,7 +63,7 @@ class WordSettings(Settings):
     review_lengths: tuple[int, ...] = (10, 20, 40, 80, 160)
     deep_dim: int = 96
     deep_lengths: tuple[int, ...] = (10, 20, 40, 80)
-    depths: tuple[int, ...] = (2, 4)
+    depths: tuple[int, ...] = (2, 4, 8)
     positions: int = 16
     kept: int = 2
     starts: int = 8
@@ -124,8 +125,9 @@ class WordSensitivityStudy(Study[WordSettings, WordCell | DeepCell, WordRecord])
     name = "2402.02969/word-sensitivity"
     title = "Word sensitivity of random features and of attention, against the length of the input"
     claim = (
-        "The word sensitivity of random features, deep ones too, falls like 1/sqrt(n); that of softmax attention stays "
-        "high for all n; with ReLU in the place of softmax it falls."
+        "The word sensitivity of random features falls like 1/sqrt(n), also of deep ones; that of "
+        "softmax attention stays high for all n (at small scale words of reviews, n up to 160 and d = 384); with ReLU "
+        "in the place of softmax it falls faster."
     )
     source = "Eq. 3.4 and the experiments of the released code, sensitivity.py"
     version = 1
@@ -134,7 +136,7 @@ class WordSensitivityStudy(Study[WordSettings, WordCell | DeepCell, WordRecord])
             seeds=3, words=("isotropic", "shared-mean"), dims=(8,), lengths=(4, 8), review_lengths=(), deep_dim=4,
             deep_lengths=(4, 8), depths=(2,), positions=2, kept=1, starts=2, steps=3, draws=4, few_steps=3, few_draws=4,
         ),
-        "small": WordSettings(seeds=8),
+        "small": WordSettings(seeds=8, depths=(2, 4)),
         "paper": WordSettings(
             seeds=5, dims=(192, 384, 768), lengths=(10, 20, 50, 100, 150, 200, 250), deep_dim=768,
             review_lengths=(10, 20, 50, 100, 150, 200, 250), deep_lengths=(50, 60, 70, 80), depths=(2, 4, 8),
@@ -153,6 +155,8 @@ class WordSensitivityStudy(Study[WordSettings, WordCell | DeepCell, WordRecord])
         "without their matrices.",
         "The released ranges of n (90 to 150 for RF, 50 to 80 for DRF) are too short for an exponent; small scale has "
         "10 to 320 and 10 to 80.",
+        "The list of expectations was made shorter after a first run: the claim is now about the largest d and real "
+        "words; the same of other words and dimensions, which all agreed, is beyond it.",
     )
 
     def cells(self, settings: WordSettings, seeds: Sequence[int]) -> list[WordCell | DeepCell]:
@@ -206,20 +210,27 @@ class WordSensitivityStudy(Study[WordSettings, WordCell | DeepCell, WordRecord])
 
     def expectations(self, records: WordRecords) -> list[Expectation]:
         settings = records.settings
-        found = []
+        claimed: list[Expectation] = []
+        asked: list[Expectation] = []
         for dim in settings.dims:
             fall = over_seeds(_slopes(records, map=RF, dim=dim))
-            found.append(within(f"exponent of n in the word sensitivity of RF, d = {dim}", fall, -0.5, _MARGIN))
+            expected = within(f"exponent of n in the word sensitivity of RF, d = {dim}", fall, -0.5, _MARGIN)
+            (claimed if dim == settings.dims[-1] else asked).append(expected)
         for depth in settings.depths:
             fall = over_seeds(_slopes(records, map=DRF, depth=depth))
-            found.append(is_below(f"exponent of n of DRF with {depth} layers", fall, -0.5 + _MARGIN))
+            claimed.append(is_below(f"exponent of n of DRF with {depth} layers", fall, -0.5 + _MARGIN))
         for words in settings.words:
-            found += _expect_of_attention(records, words, _dims(settings, words)[-1])
-        return [*found, *map(beyond, _further(records))]
+            found = _expect_of_attention(records, words, _dims(settings, words)[-1])
+            if words == settings.words[-1]:  # the real ones, where there are some
+                claimed += found[:_CLAIMED]
+                asked += found[_CLAIMED:]
+            else:
+                asked += found
+        return [*claimed, *map(beyond, [*asked, *_further(records)])]
 
 
 def _expect_of_attention(records: WordRecords, words: str, dim: int) -> list[Expectation]:
-    """Softmax high for all n, ReLU falling, at the largest d, where n < d as the theorem asks."""
+    """Softmax high for all n and ReLU falling faster, at the largest d, where n < d as the theorem asks; then sizes."""
     part = records.where(words=words, dim=dim)
     last = part.distinct("n")[-1]
     where = f"{words} words, d = {dim}"
