@@ -29,11 +29,12 @@ class TextTrainingSettings(TrainingSettings):
     where: str = "after"
     average: str = "micro"
 
-    def load(self, split: str, folder: Path | None) -> Dataset:
-        """Token ids of the training texts, or of the unseen ones."""
+    def load(self, split: str, folder: Path | None, seed: int) -> Dataset:
+        """Token ids of the training texts of a seed, or of the unseen texts, which all seeds share."""
         limit = self.limit if split == "train" else self.test_limit
+        chosen = seed if self.data_by_seed and split == "train" else 0
         texts = _texts(self.dataset, split, folder)
-        some = texts if limit is None else texts.subset(min(limit, len(texts)), seed=0, balanced=True)
+        some = texts if limit is None else texts.subset(min(limit, len(texts)), seed=chosen, balanced=True)
         return data.encode(some, _tokenizer(self.dataset, folder, self.vocabulary), self.max_length)
 
     @property

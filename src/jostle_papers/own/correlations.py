@@ -112,7 +112,7 @@ def _fashion(networks: Networks, strengths: tuple[float, ...], max_epochs: int =
 
 def _with_cnns(networks: Networks) -> Networks:
     """The networks, and their CNNs with a penalty. The one trained on noisy images, which never fits, is left out."""
-    cnns = {name: network for name, network in networks.items() if name in cifar.CONVOLUTIONAL}
+    cnns = {name: network for name, network in networks.items() if network.model in cifar.CONVOLUTIONAL}
     kept = {name: network for name, network in networks.items() if name != cifar.AUGMENTED}
     return kept | _with_penalty(cnns, 1.0)
 

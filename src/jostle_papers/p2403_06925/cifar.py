@@ -1,5 +1,6 @@
 """What the studies on CIFAR-10 share: the paper's five networks and smaller ones of the same kinds."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from jostle.models.presets import preset
@@ -19,11 +20,19 @@ _SMALLER: dict[str, Sizes] = {
     "vit-small": _ATTENTION | _NO_DROPOUT,
     "vit-simple": _ATTENTION,
 }
+# Where the name of the paper's network promises a size, that of the smaller one says which it has.
+_SMALLER_NAMES = {"densenet-121": "densenet, 3 blocks of 4", "resnet-18": "resnet-18, 8 channels"}
 _SMALLER_RATES = {"densenet-121": 0.2, "resnet-18": 0.02, "convmixer": 0.06, "vit-small": 0.1, "vit-simple": 0.2}
 
 MATCHED = (
     "Training ends with the first epoch after which every training image is classified right, where networks are "
     "compared; the paper does not give its epochs."
+)
+AT_SMALL_SCALE = "small scale: 3,000 images, networks of 24,000 to 176,000 weights"
+ACCURACY = 0.99  # on the training images, that networks must have to be compared
+ONE_SUBSET = (
+    "All seeds have the same training images, so that the spread over seeds is that of weights, order and noise and "
+    "not of the data."
 )
 SMALL_SCALE = (
     "Small scale: 3,000 training images, batches of 50, and narrower networks of the same kinds (transformers of 4 "
@@ -45,9 +54,9 @@ def paper_networks(*names: str) -> Networks:
 
 
 def small_networks(*names: str) -> Networks:
-    """Networks of the same kinds that two cores train in minutes."""
+    """Networks of the same kinds that two cores train in minutes, by names that say their size."""
     return {
-        name: replace(network, lr=_SMALLER_RATES[name]).with_sizes(**_SMALLER[name])
+        _SMALLER_NAMES.get(name, name): replace(network, lr=_SMALLER_RATES[name]).with_sizes(**_SMALLER[name])
         for name, network in paper_networks(*names).items()
     }
 
@@ -64,6 +73,16 @@ def tiny_networks(*names: str) -> Networks:
         "vit-simple": attention,
     }
     return {name: Network.of(name, 0.1, **image, **sizes[name]) for name in names or sizes}
+
+
+def of_kinds(networks: Networks, kinds: Sequence[str]) -> list[str]:
+    """The names of the networks of these kinds, in the order of the kinds, without those trained for low sensitivity.
+
+    >>> of_kinds(small_networks("vit-small", "resnet-18"), CONVOLUTIONAL)
+    ['resnet-18, 8 channels']
+    """
+    plain = {name: one.model for name, one in networks.items() if one.penalty is None and one.augment is None}
+    return [name for kind in kinds for name, model in plain.items() if model == kind]
 
 
 def lower_sensitivity(vit: Network) -> Networks:

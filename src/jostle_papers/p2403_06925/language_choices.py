@@ -15,7 +15,7 @@ from jostle.studies.catalogue import register
 from jostle.studies.records import Records
 from jostle.studies.settings import SCALES
 from jostle.studies.study import Context, Drawing
-from jostle.studies.verdict import Expectation, beyond, is_less
+from jostle.studies.verdict import Expectation, beyond, is_smaller
 from jostle.tokens import Embeddings
 from jostle_papers.language import TextTrainingSettings
 from jostle_papers.language.networks import EmbeddedTwice
@@ -27,9 +27,8 @@ from jostle_papers.trained import (
     TrainedRecord,
     TrainingCell,
     TrainingSettings,
-    at_matched_accuracy,
+    learnt,
     mean_and_range,
-    where_all_learnt,
 )
 from jostle_papers.trained.course import AT_END
 
@@ -71,18 +70,23 @@ class LanguageChoices(NetworkStudy[ChoicesRecord]):
 
     name = "2403.06925/language-choices"
     title = "QQP: what the released code's choices do to the comparison"
-    claim = "Encoders are less sensitive than LSTMs, however the LSTM is trained and wherever the noise is added."
+    claim = (
+        "On QQP, at noise of variance 15, an encoder is less sensitive than an LSTM of the same training accuracy, "
+        f"however the LSTM is trained and wherever the noise is added ({text.AT_SMALL_SCALE})."
+    )
     source = "Section 6 and its released code"
     version = 1
     scales = {scale: with_partly_trained(text.at_scale(scale, "qqp", (ENCODER, LSTM))) for scale in SCALES}
     deviations = (
         text.MATCHED,
         text.SMALL_SCALE,
+        text.ONE_SUBSET,
         "The released code trains the recurrent layers of the LSTM only, and gives the encoder noise that a second "
         "embedding LayerNorm shrinks to the size of a usual token; the LSTM gets the noise as it is. Here both kinds "
         "of LSTM are trained, the latter at a third of the learning rate, and every network gets noise in each of "
         "these places that it has.",
-        "A seed from which one of the networks does not get to that accuracy is left out of comparisons and figure.",
+        "A network that does not get to that accuracy is counted, and left out of comparisons and figure.",
+        "Three seeds were extended to six after a look at the first three.",
         "The tokenizer is trained on the training texts; sampling stops at a precision.",
     )
 
@@ -113,7 +117,7 @@ class LanguageChoices(NetworkStudy[ChoicesRecord]):
         return ChoicesRecord(**vars(trained.record), choices=choices)
 
     def figures(self, records: ChoicesRecords) -> list[Drawing]:
-        compared = where_all_learnt(records, text.ACCURACY)
+        compared, _ = learnt(records, text.ACCURACY)
         rows = {
             name: [
                 mean_and_range(shown, [0.0], [list(values.values())])
@@ -133,22 +137,21 @@ class LanguageChoices(NetworkStudy[ChoicesRecord]):
         ]
 
     def expectations(self, records: ChoicesRecords) -> list[Expectation]:
-        compared = where_all_learnt(records, text.ACCURACY)
+        kept, counted = learnt(records, text.ACCURACY)
 
         def less(choice: str, lstm: str, its_choice: str) -> Expectation:
-            ours, theirs = _values(compared, ENCODER, choice), _values(compared, lstm, its_choice)
-            return is_less(f"sensitivity of encoder ({choice}) - of {lstm} ({its_choice})", ours, theirs)
+            ours, theirs = _values(kept, ENCODER, choice), _values(kept, lstm, its_choice)
+            return is_smaller(f"sensitivity of encoder ({choice}) / of {lstm} ({its_choice})", ours, theirs)
 
         claimed = [less(choice, lstm, ONCE) for lstm in (LSTM, PARTLY) for choice in (ONCE, TWICE)]
-        others = [less(BEFORE, LSTM, BEFORE), less(MACRO, LSTM, MACRO), _shrunk(compared)]
-        checked = at_matched_accuracy(compared, claimed, text.ACCURACY)[: len(claimed)]
-        return [*checked, *at_matched_accuracy(records, [], text.ACCURACY), *map(beyond, others)]
+        others = [less(BEFORE, LSTM, BEFORE), less(MACRO, LSTM, MACRO), _shrunk(kept)]
+        return [*claimed, *counted, *map(beyond, others)]
 
 
 def _shrunk(records: ChoicesRecords) -> Expectation:
     """What the second LayerNorm does to the encoder's own number."""
     twice, once = (_values(records, ENCODER, choice) for choice in (TWICE, ONCE))
-    return is_less(f"sensitivity of encoder ({TWICE}) - ({ONCE})", twice, once)
+    return is_smaller(f"sensitivity of encoder ({TWICE}) / ({ONCE})", twice, once)
 
 
 def _values(records: ChoicesRecords, name: str, choice: str) -> BySeed:

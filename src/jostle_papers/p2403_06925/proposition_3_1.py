@@ -163,8 +163,9 @@ class Proposition31(Study[KernelSettings, KernelCell, KernelRecord]):
     name = "2403.06925/proposition-3.1"
     title = "CK and NTK of wide networks prefer low degree"
     claim = (
-        "The CK and NTK of a transformer with linear attention are functions of <x, y>, and their eigenvalues mu_k on "
-        "degree k satisfy mu_0 >= mu_2 >= ... and mu_1 >= mu_3 >= ...."
+        "As printed, for tokens of more than one bit: the CK and NTK of a transformer with linear attention are "
+        "functions of <x, y>, and their eigenvalues mu_k on degree k satisfy mu_0 >= mu_2 >= ... and mu_1 >= mu_3 "
+        ">= ...."
     )
     source = "Proposition 3.1 and Theorem B.1"
     version = 2

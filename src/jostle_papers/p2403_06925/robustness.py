@@ -1,9 +1,13 @@
 """What the studies of robustness share: the paper's corruptions, and networks and settings at three scales."""
 
+from collections.abc import Mapping
 from dataclasses import replace
+from statistics import fmean
 
+from jostle.studies.evidence import paired
+from jostle.studies.verdict import Expectation, is_above
 from jostle_papers.p2403_06925 import cifar
-from jostle_papers.trained import OFFICIAL, CorruptedImages, Networks
+from jostle_papers.trained import OFFICIAL, BySeed, CorruptedImages, Networks, TrainedRecords
 
 NOISE = ("impulse_noise", "shot_noise")
 BLUR = ("gaussian_blur", "glass_blur", "motion_blur", "zoom_blur")
@@ -26,18 +30,46 @@ PAPER = replace(cifar.PAPER, corrupted=CorruptedImages(names=CORRUPTIONS, images
 
 def smoke_networks() -> Networks:
     """A CNN and a transformer of smoke scale, and the transformer trained for low sensitivity."""
-    return _with_lower(cifar.tiny_networks("resnet-18", "vit-small"))
+    return with_lower(cifar.tiny_networks("resnet-18", "vit-small"))
+
+
+def small_plain_networks() -> Networks:
+    """CNNs and transformers of small scale."""
+    return cifar.small_networks("resnet-18", "convmixer", "vit-small", "vit-simple")
 
 
 def small_networks() -> Networks:
     """CNNs and transformers of small scale, and one of the transformers trained for low sensitivity."""
-    return _with_lower(cifar.small_networks("resnet-18", "convmixer", "vit-small", "vit-simple"))
+    return with_lower(small_plain_networks())
 
 
 def paper_networks() -> Networks:
     """The paper's own networks."""
-    return _with_lower(cifar.paper_networks())
+    return with_lower(cifar.paper_networks())
 
 
-def _with_lower(networks: Networks) -> Networks:
+def with_lower(networks: Networks) -> Networks:
+    """Networks, and the transformer among them trained for low sensitivity."""
     return networks | cifar.lower_sensitivity(networks["vit-small"])
+
+
+def corruptions(records: TrainedRecords) -> CorruptedImages:
+    """The corrupted images of a study that has some."""
+    assert records.settings.corrupted is not None
+    return records.settings.corrupted
+
+
+def transformers_ahead(statement: str, networks: Networks, found: Mapping[str, BySeed]) -> Expectation:
+    """That the mean over transformers is larger than the mean over CNNs, seed by seed.
+
+    Arguments:
+        statement: what is compared.
+        networks: of the study.
+        found: a number of each network, by seed; seeds that a network lacks are left out.
+    """
+    shared = sorted(set.intersection(*map(set, found.values())))
+    transformers, others = (
+        {seed: fmean(found[name][seed] for name in cifar.of_kinds(networks, kinds)) for seed in shared}
+        for kinds in (cifar.TRANSFORMERS, cifar.CONVOLUTIONAL)
+    )
+    return is_above(f"{statement}: mean of transformers - mean of CNNs", paired(transformers, others), 0.0)

@@ -3,15 +3,18 @@
 from jostle.studies.catalogue import register
 from jostle.studies.evidence import over_seeds
 from jostle.studies.study import Drawing
-from jostle.studies.verdict import Expectation, beyond, is_less, within
+from jostle.studies.verdict import Expectation, beyond, is_smaller, within
 from jostle_papers.p2403_06925 import text
+from jostle_papers.p2403_06925.table_4 import concentration
 from jostle_papers.trained import (
     Noise,
     TrainedRecords,
     TrainingStudy,
-    at_matched_accuracy,
     by_measurement,
     final_value,
+    learnt,
+    less_sensitive,
+    sensitivity_at_end,
 )
 
 _NAMES = ("encoder", "lstm")
@@ -26,7 +29,10 @@ class Table4Language(TrainingStudy):
 
     name = "2403.06925/table-4-language"
     title = "QQP: noise over the whole text against noise in one token"
-    claim = "Under noise over the whole text, too, the transformer is less sensitive than the LSTM."
+    claim = (
+        "On QQP, a transformer is less sensitive, compared with an LSTM, to noise of variance 15 in one token than to "
+        f"noise of variance 0.5 over the whole text ({text.AT_SMALL_SCALE})."
+    )
     source = "Appendix A.3 and Table 4, the language half"
     version = 1
     scales = text.scales(
@@ -38,7 +44,11 @@ class Table4Language(TrainingStudy):
     deviations = (
         text.MATCHED,
         text.SMALL_SCALE,
+        text.ONE_SUBSET,
         *text.DIFFERENCES,
+        "Judged is what the table is there to show: the ratio of the two networks is smaller (the paper: 0.33) under "
+        "noise in one token than over the whole text (0.45). At first their order under noise over the whole text was "
+        "judged, which agreed and still does, beyond the claim; this was changed after the records had been seen.",
         "The paper says variance 0.5; its script for the LSTM takes 1, so both are measured. A text of QQP has about "
         "35 tokens, so noise of variance 0.5 everywhere has about the energy of variance 15 in one token.",
     )
@@ -47,21 +57,23 @@ class Table4Language(TrainingStudy):
         return [by_measurement(records, list(records.settings.final))]
 
     def expectations(self, records: TrainedRecords) -> list[Expectation]:
+        kept, counted = learnt(records, text.ACCURACY)
         encoder, lstm = _NAMES
-
-        def less(its: str, theirs: str) -> Expectation:
-            named = its if its == theirs else f"{its}; {theirs} for the lstm"
-            return is_less(
-                f"sensitivity of {encoder} - sensitivity of {lstm}, {named}",
-                final_value(records, encoder, its),
-                final_value(records, lstm, theirs),
-            )
-
+        claimed = is_smaller(
+            f"{encoder} / {lstm}, {TOKEN}, divided by the same, {WHOLE}",
+            *(concentration(kept, name, TOKEN, WHOLE) for name in _NAMES),
+        )
+        released = is_smaller(
+            f"sensitivity of {encoder} / of {lstm}, {WHOLE}; {DOUBLE} for the lstm",
+            sensitivity_at_end(kept, encoder, WHOLE),
+            sensitivity_at_end(kept, lstm, DOUBLE),
+        )
+        orders = [less_sensitive(kept, encoder, lstm, final) for final in (WHOLE, TOKEN)]
         spread = [
-            is_less(
-                f"sensitivity of {name} to noise in one token - to noise of about the same energy over the whole text",
-                final_value(records, name, TOKEN),
-                final_value(records, name, WHOLE),
+            is_smaller(
+                f"sensitivity of {name} to noise in one token / to noise of about the same energy over the whole text",
+                sensitivity_at_end(kept, name, TOKEN),
+                sensitivity_at_end(kept, name, WHOLE),
             )
             for name in _NAMES
         ]
@@ -75,8 +87,4 @@ class Table4Language(TrainingStudy):
             for name, target in _PAPER.items()
             if records.scale == "paper"
         ]
-        claimed, released, ours = less(WHOLE, WHOLE), less(WHOLE, DOUBLE), less(TOKEN, TOKEN)
-        return [
-            *at_matched_accuracy(records, [claimed], text.ACCURACY),
-            *map(beyond, [released, ours, *spread, *near]),
-        ]
+        return [claimed, *counted, *map(beyond, [*orders, released, *spread, *near])]

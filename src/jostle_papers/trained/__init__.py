@@ -35,6 +35,8 @@ from jostle_papers.trained.records import (
     final_value,
     halvings,
     in_common,
+    sensitivity_at_accuracy,
+    sensitivity_at_end,
     unseen_accuracy,
 )
 from jostle_papers.trained.settings import (
@@ -53,6 +55,8 @@ from jostle_papers.trained.study import (
     TrainingCell,
     TrainingStudy,
     at_matched_accuracy,
+    learnt,
+    less_sensitive,
     where_all_learnt,
 )
 
@@ -92,8 +96,12 @@ __all__ = [
     "follow",
     "halvings",
     "in_common",
+    "learnt",
+    "less_sensitive",
     "mean_and_range",
     "over_training",
+    "sensitivity_at_accuracy",
+    "sensitivity_at_end",
     "unseen_accuracy",
     "where_all_learnt",
 ]

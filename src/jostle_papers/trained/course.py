@@ -51,13 +51,13 @@ class TrainedNetwork:
 def follow(network: Network, settings: TrainingSettings, seed: int, context: Context) -> TrainedNetwork:
     """Train a network and measure its sensitivity after some epochs and at the end.
 
-    The seed decides the weights, the order of the images and the noise; all networks of one seed see the same images
-    and the same noise. Network and measurements are kept in ``context.networks``, so that a killed cell goes on where
-    it was and another study finds what it needs.
+    The seed decides the weights, the order of the images and the noise, and with ``data_by_seed`` which images these
+    are; all networks of one seed see the same images and the same noise. Network and measurements are kept in
+    ``context.networks``, so that a killed cell goes on where it was and another study finds what it needs.
     """
-    seen = settings.load("train", context.data)
+    seen = settings.load("train", context.data, seed)
     recipe = make_recipe(network, settings, seen, seed, context.device)
-    unseen = settings.load("test", context.data)
+    unseen = settings.load("test", context.data, seed)
     with hold_network(context.networks or context.folder, recipe) as place:
         course = _Course(network, settings, seen, unseen, seed, context, place)
         model, history = course.train()
@@ -212,7 +212,7 @@ class _Course:
             when, times = f"after {number} epochs", 1
         else:
             return _Questions()
-        sensitivity = self._sensitivity(when, Noise(settings.std), times * settings.passes)
+        sensitivity = self._sensitivity(when, settings.noise, times * settings.passes)
         share = ask_largest_share(when, self.seen) if settings.predictions else None
         if settings.corrupted is None:
             return _Questions(sensitivity, largest_share=share)

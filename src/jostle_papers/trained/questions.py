@@ -2,28 +2,39 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
+from jostle.base import checks
 from jostle.base.model import device_of, eval_mode, logits_of
 from jostle.corruptions import accuracy_under
 from jostle.data import Dataset
 from jostle.data.cifar_10_c import load_corrupted
 from jostle.estimates import measure
-from jostle.perturbations import GaussianNoise
+from jostle.perturbations import GaussianNoise, Perturbation, UniformToken
 from jostle.sampling import Until
 from jostle.studies.schema import Struct
 from jostle.studies.study import Context
+from jostle.tokens import TokenView
 from jostle.training import evaluate
 from jostle.training.evaluation import predictions
 from jostle_papers.trained.records import CorruptedAccuracy, PredictedShare, Sensitivity
-from jostle_papers.trained.settings import OFFICIAL, CorruptedImages, Noise, TrainingSettings
+from jostle_papers.trained.settings import (
+    FROM_DATA,
+    NORMAL,
+    OFFICIAL,
+    VOCABULARIES,
+    CorruptedImages,
+    Noise,
+    TrainingSettings,
+)
 
 Answer = TypeVar("Answer", bound=Struct)
 
 _AT_ONCE = 256  # inputs that a network is asked about
+_DRAWN = 10_000  # tokens of a vocabulary that is drawn; more than there are trials at small scale
 
 
 @dataclass(frozen=True)
@@ -44,8 +55,16 @@ class NetworkQuestion(Generic[Answer]):
 def ask_sensitivity(
     when: str, noise: Noise, passes: int, settings: TrainingSettings, images: Dataset, seed: int
 ) -> NetworkQuestion[Sensitivity]:
-    """Sensitivity to Gaussian noise in one token of the training images: paper 1 (2403.06925), section 5."""
-    tokens, moved = noise.tokens or settings.tokens, noise.perturbation or GaussianNoise(noise.std)
+    """Sensitivity to noise in one token of the training images, or to another token in its place.
+
+    Paper 1 (2403.06925): Section 5 for noise, Def. 4.1 for replacement.
+    """
+    tokens: str | TokenView = noise.tokens or settings.tokens
+    moved: str | Perturbation = noise.perturbation or GaussianNoise(noise.std)
+    named = [each if isinstance(each, str) else each.describe() for each in (tokens, moved)]
+    if noise.replaced_by:
+        moved = UniformToken(vocabulary(noise.replaced_by, settings.tokens, images, seed))
+        named[1] = f"replaced by {noise.replaced_by}"
 
     def ask(model: nn.Module) -> Sensitivity:
         m = measure(
@@ -59,8 +78,27 @@ def ask_sensitivity(
         )
         return Sensitivity(value=m.value, low=m.low, high=m.high, level=m.settings.level, passes=m.passes)
 
-    named = [each if isinstance(each, str) else each.describe() for each in (tokens, moved)]
     return NetworkQuestion(f"{when}, {', '.join(named)}, {passes} passes", Sensitivity, ask)
+
+
+def vocabulary(name: str, view: TokenView, images: Dataset, seed: int) -> Tensor:
+    """The tokens (tokens, dim) that may take the place of another one.
+
+    Arguments:
+        name: of ``VOCABULARIES``.
+        view: what a token is.
+        images: in which tokens are replaced.
+        seed: of the tokens that are drawn and not found in the images.
+    """
+    checks.choice("replaced_by", name, VOCABULARIES)
+    found = view.grid(images.inputs).reshape(len(images) * view.num_tokens(tuple(images.inputs.shape[1:])), -1)
+    if name == FROM_DATA:
+        return found
+    numbers = torch.Generator().manual_seed(seed)
+    like: dict[str, Any] = {"generator": numbers, "dtype": found.dtype}
+    if name == NORMAL:
+        return torch.randn(_DRAWN, found.shape[1], **like)
+    return 2 * torch.rand(_DRAWN, found.shape[1], **like) - 1
 
 
 def ask_corrupted_accuracy(

@@ -185,6 +185,24 @@ def smoothed_final(records: TrainedRecords, name: str, final: str, accuracy: flo
     return part.by("seed", lambda record: smoothed(record.final[final]))
 
 
+def sensitivity_at_end(records: TrainedRecords, name: str, final: str = "") -> BySeed:
+    """Sensitivity of the trained network by seed, for ratios: (flips + 1/2) / (n + 1), never 0.
+
+    Arguments:
+        records: of a study.
+        name: of the network.
+        final: one of the further measurements; by default the study's own noise.
+    """
+    part = records.where(network=name)
+    return part.by("seed", lambda record: _never_zero(record.final[final] if final else record.epochs[-1].measured))
+
+
+def sensitivity_at_accuracy(records: TrainedRecords, name: str, accuracy: float) -> BySeed:
+    """The same where the network first had this training accuracy; seeds that never did are absent."""
+    found = records.where(network=name).by("seed", lambda record: _first(record, accuracy))
+    return {seed: _never_zero(one) for seed, one in found.items() if one is not None}
+
+
 def halvings(records: TrainedRecords, before: str, after: str) -> Measured:
     """log2 of the ratio of two networks' sensitivities, over seeds: how often the first is halved to get the second."""
     return paired(*(_logs(at_end(records, name)) for name in (before, after)))
@@ -198,7 +216,7 @@ def final_value(records: TrainedRecords, name: str, final: str) -> BySeed:
 def at_accuracy(records: TrainedRecords, name: str, accuracy: float) -> BySeed:
     """Sensitivity where the network first reached this training accuracy, by seed; seeds that never did are absent."""
     found = records.where(network=name).by("seed", lambda record: _first(record, accuracy))
-    return {seed: value for seed, value in found.items() if value is not None}
+    return {seed: one.value for seed, one in found.items() if one is not None}
 
 
 def corrupted_accuracy(
@@ -221,9 +239,13 @@ def in_common(first: BySeed, second: BySeed) -> tuple[BySeed, BySeed]:
     return {seed: first[seed] for seed in seeds}, {seed: second[seed] for seed in seeds}
 
 
-def _first(record: TrainedRecord, accuracy: float) -> float | None:
+def _first(record: TrainedRecord, accuracy: float) -> Sensitivity | None:
     reached = (epoch.sensitivity for epoch in record.epochs if epoch.accuracy >= accuracy)
-    return next((found.value for found in reached if found is not None), None)
+    return next((found for found in reached if found is not None), None)
+
+
+def _never_zero(found: Sensitivity) -> float:
+    return math.exp(log_sensitivity(found))
 
 
 def _logs(values: BySeed) -> BySeed:

@@ -14,6 +14,10 @@ Sizes = dict[str, Size]
 
 SELF_MADE, OFFICIAL = "self-made", "CIFAR-10-C"  # where corrupted images come from
 
+# What may take the place of a token: a token of the training inputs, wherever it stands there; standard normal numbers;
+# numbers that are uniform from -1 to 1, as pixels.
+VOCABULARIES = FROM_DATA, NORMAL, UNIFORM = ("tokens of the data", "standard normal tokens", "uniform tokens")
+
 
 @dataclass(frozen=True, kw_only=True)
 class PenaltyTerm(Struct):
@@ -97,11 +101,14 @@ class Noise(Struct):
         std: of Gaussian noise.
         tokens: a spec of tokens; empty for the study's own.
         perturbation: a spec of what is done to the token instead; then ``std`` is only a label.
+        replaced_by: one of ``VOCABULARIES``, from which a token is drawn that takes the place of the present one, as in
+            paper 1's Def. 4.1; then nothing is added, and ``std`` is only a label.
     """
 
     std: float
     tokens: str = ""
     perturbation: IfGiven[str] = ""
+    replaced_by: IfGiven[str] = ""
 
 
 def at_variances(*variances: float) -> dict[str, Noise]:
@@ -147,6 +154,10 @@ class TrainingSettings(Settings):
         corrupted: accuracy on corrupted images on the way and at the end; None for no such images.
         predictions: whether the share of the class that is predicted most is recorded on the way and at the end: a
             network that answers almost always the same is insensitive for a dull reason.
+        replaced_by: as in ``Noise``: what takes the place of a token on the way and at the end, instead of Gaussian
+            noise of ``std``.
+        data_by_seed: whether the seed also draws which ``limit`` training inputs a network sees, so that the spread
+            over seeds includes that of the data. Without it all seeds have the same training inputs.
     """
 
     networks: Networks = field(default_factory=dict)
@@ -165,11 +176,14 @@ class TrainingSettings(Settings):
     final: dict[str, Noise] = field(default_factory=dict)
     corrupted: OrEmpty[CorruptedImages] = None
     predictions: IfGiven[bool | None] = None
+    replaced_by: IfGiven[str] = ""
+    data_by_seed: IfGiven[bool | None] = None
 
-    def load(self, split: str, folder: Path | None) -> Dataset:
-        """The training inputs, which are jostled too, or the unseen inputs."""
+    def load(self, split: str, folder: Path | None, seed: int) -> Dataset:
+        """The training inputs of a seed, which are jostled too, or the unseen inputs, which all seeds share."""
         limit = self.limit if split == "train" else self.test_limit
-        images = data.load(self.dataset, split, limit, folder=folder, progress=False)
+        chosen = seed if self.data_by_seed and split == "train" else None
+        images = data.load(self.dataset, split, limit, seed=chosen, folder=folder, progress=False)
         if not self.relabel:
             return images
         return images.relabelled(list(self.relabel), f"{self.dataset}, relabelled")
@@ -178,6 +192,11 @@ class TrainingSettings(Settings):
     def tokens(self) -> TokenView:
         """The tokens, where a measurement does not name others."""
         return Patches(self.patch)
+
+    @property
+    def noise(self) -> Noise:
+        """What is done to a token on the way and at the end, where a measurement does not name something else."""
+        return Noise(self.std, replaced_by=self.replaced_by)
 
     @property
     def averaging(self) -> str:

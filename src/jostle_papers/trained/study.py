@@ -5,12 +5,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
+from jostle.studies.evidence import proportion
 from jostle.studies.records import Records
 from jostle.studies.study import Context, Drawing, Study
-from jostle.studies.verdict import Expectation, beyond, doubted, holds_for_all
+from jostle.studies.verdict import Expectation, beyond, doubted, holds_for_all, is_above, is_smaller
 from jostle_papers.trained.course import TrainedNetwork, follow
 from jostle_papers.trained.figures import against_accuracy, against_loss, over_training
-from jostle_papers.trained.records import NetworkCell, TrainedRecord, TrainedRecords
+from jostle_papers.trained.records import NetworkCell, TrainedRecord, TrainedRecords, sensitivity_at_end
 from jostle_papers.trained.settings import TrainingSettings
 
 OwnRecord = TypeVar("OwnRecord", bound=TrainedRecord)
@@ -76,6 +77,48 @@ def at_matched_accuracy(
     return [*claims, beyond(is_reached)]
 
 
+def learnt(
+    records: Records[AnyTraining, AnyNetworkCell, OwnRecord], accuracy: float
+) -> tuple[Records[AnyTraining, AnyNetworkCell, OwnRecord], list[Expectation]]:
+    """The records of the networks that reached this training accuracy, and how many of all did.
+
+    A network that did not learn says nothing about those that did: it is counted, as a question beyond the claim, and
+    left out of comparisons.
+
+    Arguments:
+        records: of a study.
+        accuracy: on the training inputs.
+    """
+    kept = records.keep(lambda _, record: record.train_accuracy >= accuracy)
+    right = f"has {accuracy:.3g} of its training inputs right"
+    if len(kept) == len(records):
+        return kept, [beyond(holds_for_all(f"every network {right}", 0, len(records)))]
+    counts = {name: (len(kept.where(network=name)), len(records.where(network=name))) for name in _names(records)}
+    shares = [
+        is_above(f"share of seeds from which {name} {right}", proportion(count, tried), 0.5)
+        for name, (count, tried) in counts.items()
+        if count < tried
+    ]
+    return kept, [beyond(share) for share in shares]
+
+
+def less_sensitive(
+    records: TrainedRecords, first: str, second: str, final: str = "", when: str = "", factor: float = 1.0
+) -> Expectation:
+    """That the first network is less sensitive than the second one, or less than ``factor`` times as sensitive.
+
+    Arguments:
+        records: of the networks that learnt.
+        first, second: names of networks.
+        final: one of the further measurements; by default the study's own noise.
+        when: added to the statement; by default ``final``.
+        factor: the largest ratio that agrees.
+    """
+    values = [sensitivity_at_end(records, name, final) for name in (first, second)]
+    said = when or final
+    return is_smaller(f"sensitivity of {first} / of {second}{', ' if said else ''}{said}", *values, factor)
+
+
 def where_all_learnt(
     records: Records[AnyTraining, AnyNetworkCell, OwnRecord], accuracy: float
 ) -> Records[AnyTraining, AnyNetworkCell, OwnRecord]:
@@ -83,3 +126,7 @@ def where_all_learnt(
     short = {cell.seed for cell, record in records if record.train_accuracy < accuracy}
     kept = records.keep(lambda cell, _: cell.seed not in short)
     return kept if len(kept) else records
+
+
+def _names(records: Records[AnyTraining, AnyNetworkCell, OwnRecord]) -> list[str]:
+    return list(records.distinct("network"))
