@@ -53,7 +53,7 @@ class Figure4(TrainingStudy):
         pairs = list(
             itertools.product(*(cifar.of_kinds(networks, kinds) for kinds in (cifar.TRANSFORMERS, cifar.CONVOLUTIONAL)))
         )
-        claimed = [less_sensitive(kept, *pair) for pair in pairs]
+        claimed = [less_sensitive(kept, first, second) for first, second in pairs]
         earlier = {name: sensitivity_at_accuracy(records, name, _EARLIER) for name in networks}
         before = [
             is_smaller(

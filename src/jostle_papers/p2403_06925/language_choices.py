@@ -117,7 +117,8 @@ class LanguageChoices(NetworkStudy[ChoicesRecord]):
         return ChoicesRecord(**vars(trained.record), choices=choices)
 
     def figures(self, records: ChoicesRecords) -> list[Drawing]:
-        compared, _ = learnt(records, text.ACCURACY)
+        kept, _ = learnt(records, text.ACCURACY)
+        compared = kept if kept.distinct("network") == records.distinct("network") else records
         rows = {
             name: [
                 mean_and_range(shown, [0.0], [list(values.values())])

@@ -156,7 +156,8 @@ class Table2(NetworkStudy[Table2Record]):
         ]
         same = is_within_factor(
             f"{_MEASURES['prediction']} with and without penalty are about the same, {_LARGER}",
-            *(_values(kept, name, "prediction", _LARGER) for name in (cifar.PENALISED, _PLAIN)),
+            _values(kept, cifar.PENALISED, "prediction", _LARGER),
+            _values(kept, _PLAIN, "prediction", _LARGER),
             1.25,
         )
         lowers = less_sensitive(kept, cifar.PENALISED, _PLAIN)

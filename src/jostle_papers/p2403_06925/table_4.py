@@ -76,14 +76,7 @@ class Table4(TrainingStudy):
     def expectations(self, records: TrainedRecords) -> list[Expectation]:
         kept, counted = learnt(records, cifar.ACCURACY)
         vit, cnn = (cifar.of_kinds(records.settings.networks, [kind])[0] for kind in _KINDS)
-        claimed = is_smaller(
-            f"{vit} / {cnn}, {TOKEN}, divided by the same, {WHOLE}",
-            *(concentration(kept, name, TOKEN, WHOLE) for name in (vit, cnn)),
-        )
-        same_energy = is_smaller(
-            f"{vit} / {cnn}, {TOKEN}, divided by the same, {MATCHED}",
-            *(concentration(kept, name, TOKEN, MATCHED) for name in (vit, cnn)),
-        )
+        claimed, same_energy = (less_so_in_one_token(kept, vit, cnn, TOKEN, whole) for whole in (WHOLE, MATCHED))
         orders = [less_sensitive(kept, vit, cnn, name) for name in records.settings.final]
         spread = [
             is_smaller(
@@ -106,11 +99,16 @@ class Table4(TrainingStudy):
         return [claimed, *counted, *map(beyond, [same_energy, *orders, *spread, *near])]
 
 
-def concentration(records: TrainedRecords, name: str, token: str, whole: str) -> BySeed:
-    """Sensitivity to noise in one token / to noise in all of them, by seed.
+def less_so_in_one_token(records: TrainedRecords, first: str, second: str, token: str, whole: str) -> Expectation:
+    """That first / second is smaller under noise in one token than under noise in all: a ratio of two ratios.
 
-    The first network's over the second network's is the ratio of two ratios: how many times as sensitive the first is
-    under noise in one token, over the same under noise everywhere.
+    It is computed as (token / whole of the first network) / (the same of the second one), so that a seed's number is
+    that of one network.
     """
-    one, all_of_them = (sensitivity_at_end(records, name, final) for final in (token, whole))
-    return {seed: one[seed] / all_of_them[seed] for seed in one}
+
+    def concentration(name: str) -> BySeed:
+        one, all_of_them = (sensitivity_at_end(records, name, final) for final in (token, whole))
+        return {seed: one[seed] / all_of_them[seed] for seed in one}
+
+    statement = f"{first} / {second}, {token}, divided by the same, {whole}"
+    return is_smaller(statement, concentration(first), concentration(second))

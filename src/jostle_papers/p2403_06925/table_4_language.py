@@ -5,7 +5,7 @@ from jostle.studies.evidence import over_seeds
 from jostle.studies.study import Drawing
 from jostle.studies.verdict import Expectation, beyond, is_smaller, within
 from jostle_papers.p2403_06925 import text
-from jostle_papers.p2403_06925.table_4 import concentration
+from jostle_papers.p2403_06925.table_4 import less_so_in_one_token
 from jostle_papers.trained import (
     Noise,
     TrainedRecords,
@@ -59,10 +59,7 @@ class Table4Language(TrainingStudy):
     def expectations(self, records: TrainedRecords) -> list[Expectation]:
         kept, counted = learnt(records, text.ACCURACY)
         encoder, lstm = _NAMES
-        claimed = is_smaller(
-            f"{encoder} / {lstm}, {TOKEN}, divided by the same, {WHOLE}",
-            *(concentration(kept, name, TOKEN, WHOLE) for name in _NAMES),
-        )
+        claimed = less_so_in_one_token(kept, encoder, lstm, TOKEN, WHOLE)
         released = is_smaller(
             f"sensitivity of {encoder} / of {lstm}, {WHOLE}; {DOUBLE} for the lstm",
             sensitivity_at_end(kept, encoder, WHOLE),

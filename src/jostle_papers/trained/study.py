@@ -114,9 +114,9 @@ def less_sensitive(
         when: added to the statement; by default ``final``.
         factor: the largest ratio that agrees.
     """
-    values = [sensitivity_at_end(records, name, final) for name in (first, second)]
+    ours, theirs = (sensitivity_at_end(records, name, final) for name in (first, second))
     said = when or final
-    return is_smaller(f"sensitivity of {first} / of {second}{', ' if said else ''}{said}", *values, factor)
+    return is_smaller(f"sensitivity of {first} / of {second}{', ' if said else ''}{said}", ours, theirs, factor)
 
 
 def where_all_learnt(

@@ -6,12 +6,12 @@ from jostle import studies
 from jostle.studies import Context, Records, Verdict, decide, overall
 from jostle_papers.p2403_06925 import table_1
 
-NAME = "2403.06925/table-1"
+TABLE_1, TABLE_3 = "2403.06925/table-1", "2403.06925/table-3"
 
 
-def made(tmp_path):
+def made(tmp_path, name=TABLE_3):
     """The records of one seed at smoke scale, as if they were of small scale."""
-    study = studies.get(NAME)
+    study = studies.get(name)
     settings = study.scales["smoke"]
     cells = study.cells(settings, range(1))
     context = Context(folder=tmp_path, report=lambda state: None)
@@ -24,7 +24,7 @@ def records(tmp_path_factory):
 
 
 def test_all_printed_digits_but_those_of_the_impossible_column(records):
-    findings = decide(studies.get(NAME).expectations(records), scale="small")
+    findings = decide(studies.get(TABLE_3).expectations(records), scale="small")
     paper = [finding for finding in findings if not finding.is_beyond]
     assert len(paper) == 12
     wrong = [finding for finding in paper if finding.verdict != Verdict.AGREES]
@@ -35,9 +35,12 @@ def test_all_printed_digits_but_those_of_the_impossible_column(records):
     assert all(finding.verdict == Verdict.AGREES for finding in findings if finding.is_beyond)
 
 
-def test_table_1_is_columns_two_and_five():
-    in_table_1 = [column for column in table_1.COLUMNS.values() if column.in_table_1]
-    assert [column.printed for column in in_table_1] == [(0, 0.2878), (0.0339, 0)]
+def test_table_1_is_columns_two_and_five_of_table_3_and_agrees(tmp_path):
+    study = studies.get(TABLE_1)
+    assert [table_1.COLUMNS[name].printed for name in study.columns] == [(0, 0.2878), (0.0339, 0)]
+    findings = decide(study.expectations(made(tmp_path, TABLE_1)), scale="small")
+    assert [finding.is_beyond for finding in findings] == [False] * 4 + [True]
+    assert overall(findings) == Verdict.AGREES
 
 
 def test_formula_enumeration_and_sampling_are_of_the_same_number(records):
@@ -62,7 +65,7 @@ def test_the_vocabulary_is_what_the_digits_leave(records):
 def test_a_wrong_formula_or_enumeration_disagrees(tmp_path, monkeypatch):
     right = table_1.counting_sensitivity
     monkeypatch.setattr(table_1, "counting_sensitivity", lambda task, group, **how: right(task, group, **how) / 2)
-    findings = decide(studies.get(NAME).expectations(made(tmp_path)), scale="small")
+    findings = decide(studies.get(TABLE_3).expectations(made(tmp_path)), scale="small")
     wrong = [finding.statement for finding in findings if finding.verdict == Verdict.DISAGREES]
     assert len(wrong) == 8  # six numbers above 0 and the one that may be meant, and the enumeration
     assert "enumeration gives what the closed form gives" in wrong

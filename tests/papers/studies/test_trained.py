@@ -1,15 +1,19 @@
 """Training a network in a cell: what is recorded, and that a killed cell goes on where it was."""
 
 import dataclasses
+import math
 
 import pytest
 import torch
 
 from jostle import data, measure, models, studies
+from jostle.base.errors import UsageError
 from jostle.base.store import Store
 from jostle.studies import Context, Verdict, is_below, over_seeds
+from jostle.tokens import Patches
 from jostle_papers import trained
 from jostle_papers.trained import EpochRecord, TrainingCell, course, networks, questions
+from jostle_papers.trained.settings import FROM_DATA, NORMAL, UNIFORM
 from tests.papers.studies.made_up import sensitivity, trained_record
 
 
@@ -91,8 +95,59 @@ def test_further_measurements_of_the_trained_network(tmp_path):
     settings = study.scales["smoke"]
     record = study.measure(TrainingCell("mlp", 0), settings, context(tmp_path / "cell"))
     assert set(record.final) == set(settings.final)
-    values = [final.value for final in record.final.values()]
+    values = [final.value for name, final in record.final.items() if "added" in name]
+    assert len(values) == 4
     assert values == sorted(values)  # more noise, more flips
+    assert record.final[f"replaced by {FROM_DATA}"].value == record.sensitivity  # the study's own
+
+
+def test_tokens_of_the_data_are_those_of_the_images():
+    images, view = data.load("mnist-5000", "train", 3), Patches(7)
+    found = questions.vocabulary(FROM_DATA, view, images, 0)
+    assert found.shape == (3 * 16, 49)
+    assert torch.equal(found[16 + 5], images.inputs[1, 0, 7:14, 7:14].reshape(-1))  # place 5 of the second image
+
+
+def test_drawn_tokens_have_their_distribution_and_depend_on_the_seed():
+    images, view = data.load("mnist-5000", "train", 3), Patches(7)
+    normal, uniform = (questions.vocabulary(name, view, images, 0) for name in (NORMAL, UNIFORM))
+    assert normal.shape == uniform.shape == (10_000, 49)
+    assert normal.mean().item() == pytest.approx(0, abs=0.01)
+    assert normal.std().item() == pytest.approx(1, abs=0.01)
+    assert uniform.min().item() == pytest.approx(-1, abs=0.001)
+    assert uniform.var().item() == pytest.approx(1 / 3, abs=0.01)
+    assert not torch.equal(normal, questions.vocabulary(NORMAL, view, images, 1))
+    with pytest.raises(UsageError, match="unknown replaced_by 'normal'"):
+        questions.vocabulary("normal", view, images, 0)
+
+
+def test_the_key_of_a_replacement_says_by_what():
+    settings = studies.get("2403.06925/figure-13").scales["smoke"]
+    images = settings.load("train", None, 0)
+    keys = {questions.ask_sensitivity("end", noise, 10, settings, images, 0).key for noise in settings.final.values()}
+    assert len(keys) == len(settings.final)
+    assert "end, patches:7, replaced by tokens of the data, 10 passes" in keys
+
+
+def test_the_seed_draws_the_training_inputs_where_asked_for():
+    settings = dataclasses.replace(studies.get("2403.06925/figure-18").scales["smoke"], limit=50)
+    same = [settings.load("train", None, seed).inputs for seed in (0, 1)]
+    assert torch.equal(*same)
+    by_seed = dataclasses.replace(settings, data_by_seed=True)
+    first, again, second = (by_seed.load("train", None, seed).inputs for seed in (3, 3, 4))
+    assert torch.equal(first, again)
+    assert not torch.equal(first, second)
+    assert torch.equal(*(by_seed.load("test", None, seed).inputs for seed in (3, 4)))  # unseen inputs are shared
+
+
+def test_the_seed_draws_the_training_texts_where_asked_for():
+    settings = studies.get("2403.06925/language-equal-rates").scales["smoke"]
+    first, second = (settings.load("train", None, seed) for seed in (0, 1))
+    assert first.inputs.shape[0] == second.inputs.shape[0] == settings.limit
+    assert first.labels.sum() == second.labels.sum() == settings.limit / 2
+    assert not torch.equal(first.inputs, second.inputs)
+    fixed = dataclasses.replace(settings, data_by_seed=None)
+    assert torch.equal(*(fixed.load("train", None, seed).inputs for seed in (0, 1)))
 
 
 def epochs_of(*points):
@@ -203,3 +258,32 @@ def test_seeds_from_which_a_network_did_not_learn_are_left_out():
         "a/seed=0", "b/seed=0", "a/seed=2", "b/seed=2",
     ]  # fmt: skip
     assert len(trained.where_all_learnt(records, 0.999)) == 6  # none is left: nothing is left out
+
+
+def test_networks_that_did_not_learn_are_counted_and_left_out():
+    cells = [TrainingCell(name, seed) for seed in range(3) for name in "ab"]
+    found = {cell.key: trained_record(train_accuracy=0.5 if cell.key == "b/seed=1" else 0.99) for cell in cells}
+    records = studies.Records(cells, found, trained.TrainingSettings(), "small")
+    kept, counted = trained.learnt(records, 0.98)
+    assert len(kept) == 5
+    [share] = studies.decide(counted, scale="small")
+    assert share.statement == "share of seeds from which b has 0.98 of its training inputs right"
+    assert share.value == pytest.approx(2 / 3)
+    assert share.is_beyond
+    everyone, [all_of_them] = trained.learnt(records, 0.5)
+    assert len(everyone) == 6
+    assert studies.decide([all_of_them], scale="small")[0].verdict == Verdict.AGREES
+
+
+def test_sensitivities_for_ratios_are_never_zero():
+    cells = [TrainingCell("a", seed) for seed in range(2)]
+    runs = [epochs_of((1.0, 0.0)), epochs_of((1.0, 0.5))]
+    records = studies.Records(
+        cells,
+        {cell.key: trained_record(epochs=run) for cell, run in zip(cells, runs, strict=True)},
+        trained.TrainingSettings(),
+        "small",
+    )
+    assert trained.sensitivity_at_end(records, "a") == pytest.approx({0: 0.25, 1: 0.5})  # of one pass each
+    assert trained.sensitivity_at_accuracy(records, "a", 0.9)[0] == pytest.approx(math.exp(-math.log(4)))
+    assert trained.sensitivity_at_accuracy(records, "a", 1.1) == {}
