@@ -27,6 +27,13 @@ def run(
         int | None,
         Parameter(converter=whole, help="Number of seeds; by default that of the scale. More can be added later."),
     ] = None,
+    until_decided: Annotated[
+        bool,
+        Parameter(negative="", show_default=False, help="Add seeds until the claim agrees or disagrees. Looks cost."),
+    ] = False,
+    at_most: Annotated[
+        int, Parameter(converter=whole, help="With --until-decided: the number of seeds at which to stop anyway.")
+    ] = 24,
     workers: Annotated[
         int, Parameter(converter=whole, help="Number of worker processes. The results do not depend on it.")
     ] = 1,
@@ -50,6 +57,7 @@ def run(
 
       jostle run 2403.06925/figure-4 --scale small --workers 2
       jostle run 2403.06925/figure-4 --set passes=500 --seeds 5
+      jostle run 2402.09963/figure-3 --scale small --until-decided --at-most 24
     """
     console = Console(stderr=True, highlight=False, soft_wrap=True)
     overrides = _read_pairs(set_ or [])
@@ -73,6 +81,8 @@ def run(
                 fresh=fresh,
                 data=data,
                 device=device,
+                until_decided=until_decided,
+                at_most=at_most,
             )
         except KeyboardInterrupt:
             console.print(f"finished cells are kept in {out}: start again to continue", markup=False)

@@ -4,7 +4,7 @@
 * ``catalogue``: all studies by name. They come from packages that publish them, such as ``jostle_papers``.
 * ``runner``: runs one, with ``workers`` for the cells and ``folder`` for the files.
 * ``records``: finished cells, as figures and expectations read them.
-* ``evidence``: numbers with intervals. ``verdict``: what follows from them.
+* ``evidence``: numbers with intervals. ``verdict``: what follows from them. ``looks``: what judging twice costs.
 * ``scoreboard``: all runs as a table. ``page``: the same as an HTML page.
 
 ``page`` is not imported here, nor is anything that draws: matplotlib takes a while, and most processes do not draw.

@@ -26,7 +26,7 @@ from filelock import FileLock, Timeout
 from jostle.base.errors import FailureError, UsageError
 from jostle.base.files import write_text
 from jostle.base.store import Record, Store
-from jostle.studies.schema import Struct, from_plain, to_plain
+from jostle.studies.schema import IfGiven, Struct, from_plain, to_plain
 from jostle.studies.verdict import Finding, Verdict
 
 RECORDS, SUMMARY, FIGURES, CHECKPOINTS = "records.jsonl", "summary.json", "figures", "checkpoints"
@@ -83,12 +83,14 @@ class SessionLine(Struct):
         cells: the number of cells of the study.
         workers, device: as given.
         provenance: versions, machine and time.
+        looks: numbers of seeds at which the study is to be judged until it is decided; empty if that was not planned.
     """
 
     cells: int
     workers: int
     device: str
     provenance: dict[str, str]
+    looks: IfGiven[tuple[int, ...]] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -216,6 +218,7 @@ class Summary(Struct):
         name, version, scale, settings, modified: as in ``Identity``.
         title, claim, source, level, deviations: as in ``Study``.
         seeds, usual_seeds: how many there are, and how many the scale has by itself.
+        looks: numbers of seeds at which it was judged or was planned to be, if there are several; see ``looks``.
         cells: how many.
         seconds: of all cells together, as if one worker had done them.
         verdict: of the claim.
@@ -245,6 +248,7 @@ class Summary(Struct):
     figures: list[FigureEntry]
     warnings: list[str]
     provenance: list[dict[str, str]]
+    looks: IfGiven[tuple[int, ...]] = ()
 
 
 def read_summary(folder: Path) -> Summary | None:

@@ -1,7 +1,7 @@
 """Run a study: do the cells that are not yet recorded, then draw the figures, judge, and write the summary."""
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,9 @@ from jostle.base.progress import Progress, Reporter, State, reporter
 from jostle.base.registry import unknown_name
 from jostle.studies import folder as folders
 from jostle.studies.catalogue import get
+from jostle.studies.evidence import LEAST_SEEDS
 from jostle.studies.folder import CellLine, FigureEntry, Identity, RecordFile, SessionLine, StudyLine, Summary
+from jostle.studies.looks import AT_MOST, planned, share_of_error
 from jostle.studies.records import Records
 from jostle.studies.schema import from_plain
 from jostle.studies.settings import Settings, modified_settings, override_settings, plain_settings
@@ -72,7 +74,8 @@ class Result:
         lines = [f"{self.summary.name} ({scale}): {self.verdict}", f"  claim: {self.summary.claim}"]
         for finding in self.findings:
             verdict = f"{finding.verdict}{' (beyond the claim)' if finding.is_beyond else ''}"
-            reason = f" ({finding.reason})" if finding.reason else ""
+            why = "; ".join(part for part in (finding.reason, finding.needs) if part)
+            reason = f" ({why})" if why else ""
             lines.append(f"  {verdict}: {finding.statement}: {finding.measured}, expected {finding.expected}{reason}")
         return "\n".join([*lines, f"  {len(self.records)} cells in {self.folder}"])
 
@@ -89,6 +92,8 @@ def run(
     fresh: bool = False,
     data: str | Path | None = None,
     device: str = "cpu",
+    until_decided: bool = False,
+    at_most: int = AT_MOST,
 ) -> Result:
     """Run a study, or continue one that was interrupted. Recorded cells are not done again.
 
@@ -103,9 +108,15 @@ def run(
         fresh: put what is already in the folder aside and start anew.
         data: folder of datasets.
         device: where networks run.
+        until_decided: add seeds until the claim agrees or disagrees. The study is judged at ``seeds`` seeds, at twice
+            as many, and so on; each of these looks has a share of the error.
+        at_most: the number of seeds at which to stop though it is undecided.
     """
     plan = _make_plan(name, scale, Path(out), seeds, overrides or {})
     checks.whole("workers", workers, least=1)
+    if until_decided and scale == "smoke":
+        raise UsageError("scale=smoke decides nothing, so it cannot run until it is decided; give scale=small")
+    looks = planned(max(plan.settings.seeds, LEAST_SEEDS), at_most) if until_decided else ()
     if data is not None and not Path(data).expanduser().is_dir():
         raise UsageError(f"data={data} is not a folder; give the folder that holds the datasets")
     with folders.only_here(plan.folder):
@@ -113,11 +124,31 @@ def run(
             folders.put_aside(plan.folder)
         whose = StudyLine(**vars(plan.identity), title=plan.study.title, claim=plan.study.claim)
         file = folders.open_records(plan.folder, whose)
-        jobs = _unfinished(plan, file, None if data is None else Path(data), device)
-        if jobs:
-            session = SessionLine(cells=len(plan.cells), workers=workers, device=device, provenance=provenance())
-            _work(plan, jobs, workers, file, file.begin_session(session), progress)
-        return _sum_up(plan, file)
+        where = None if data is None else Path(data)
+
+        def finish(plan: _Plan) -> Result:
+            jobs = _unfinished(plan, file, where, device)
+            if jobs:
+                session = SessionLine(
+                    cells=len(plan.cells), workers=workers, device=device, provenance=provenance(), looks=looks
+                )
+                _work(plan, jobs, workers, file, file.begin_session(session), progress)
+            return _sum_up(plan, file)
+
+        if not until_decided:
+            return finish(plan)
+        return _finish_looks(plan, file, looks, finish)
+
+
+def _finish_looks(plan: "_Plan", file: RecordFile, looks: Sequence[int], finish: "Callable[[_Plan], Result]") -> Result:
+    """Finish look after look until the claim is decided. A look whose seeds are all recorded is not taken again."""
+    plans = [plan.with_seeds(seeds) for seeds in looks]
+    done = [each for each in plans if all(file.has_cell(cell.key) for cell in each.cells)]
+    for each in plans[max(len(done) - 1, 0) :]:
+        result = finish(each)
+        if result.verdict != Verdict.UNDECIDED:
+            break
+    return result
 
 
 @dataclass(frozen=True)
@@ -130,6 +161,11 @@ class _Plan:
     cells: list[Cell]
     folder: Path
     networks: Path
+
+    def with_seeds(self, seeds: int) -> "_Plan":
+        """The same with another number of seeds."""
+        settings = replace(self.settings, seeds=seeds)
+        return replace(self, settings=settings, cells=make_cells(self.study, settings, range(seeds)))
 
 
 def _make_plan(name: str, scale: str, out: Path, seeds: int | None, overrides: Mapping[str, Any]) -> _Plan:
@@ -230,7 +266,9 @@ def _sum_up(plan: _Plan, file: RecordFile) -> Result:
     finished = file.cells()
     lines = {cell.key: finished[cell.key] for cell in plan.cells}
     records = Records(plan.cells, _read_records(plan, lines), plan.settings, scale)
-    findings = decide(study.expectations(records), scale=scale, level=study.level)
+    looks = _looks(plan, file)
+    share = share_of_error(looks, plan.settings.seeds)
+    findings = decide(study.expectations(records), scale=scale, level=study.level, share=share)
     drawings = study.figures(records)
     for drawing in drawings:
         save(drawing.figure, plan.folder / folders.FIGURES / f"{drawing.stem}.svg")
@@ -252,9 +290,28 @@ def _sum_up(plan: _Plan, file: RecordFile) -> Result:
         figures=[FigureEntry(stem=one.stem, caption=one.caption, alt=one.alt) for one in drawings],
         warnings=[f"{text} ({key})" for key, line in lines.items() for text in line.warnings],
         provenance=[sessions[number].provenance for number in sorted({line.session for line in lines.values()})],
+        looks=looks if len(looks) > 1 else (),
     )
     folders.write_summary(plan.folder, summary)
     return Result(plan.folder, records, summary)
+
+
+def _looks(plan: _Plan, file: RecordFile) -> tuple[int, ...]:
+    """The numbers of seeds at which the study was judged or is planned to be, this one included.
+
+    The records tell: a session that began with the cells of fewer seeds, all of which were done before the next one
+    began, ended in a verdict.
+    """
+    seeds, finished, sessions = plan.settings.seeds, file.cells(), file.sessions()
+    found = {*plan.study.earlier_looks, *(look for session in sessions for look in session.looks), seeds}
+    wholes = {session.cells for session in sessions} - {len(plan.cells)}
+    for fewer in range(LEAST_SEEDS, seeds if wholes else 0):
+        keys = [cell.key for cell in plan.with_seeds(fewer).cells]
+        if len(keys) in wholes and all(key in finished for key in keys):
+            last = max(finished[key].session for key in keys)
+            if any(session.cells == len(keys) for session in sessions[last:]):
+                found.add(fewer)
+    return tuple(sorted(look for look in found if look >= LEAST_SEEDS))
 
 
 def _read_records(plan: _Plan, lines: Mapping[str, CellLine]) -> dict[str, Any]:

@@ -112,7 +112,8 @@ class Study(ABC, Generic[AnySettings, AnyCell, AnyRecord]):
         version: to be raised whenever the numbers change.
         scales: settings for ``smoke`` (seconds, nothing to download), ``small`` (minutes on two cores) and ``paper``.
         deviations: differences from the paper, a sentence each.
-        level: coverage of all intervals of the claim together, and of all beyond the claim together.
+        level: of every interval, two-sided.
+        earlier_looks: numbers of seeds at which it was judged before, where its records do not show it.
         keeps_checkpoints: whether the checkpoint folders of finished cells stay.
         record_type: the type of the records, taken from the annotation of ``measure``.
     """
@@ -125,6 +126,7 @@ class Study(ABC, Generic[AnySettings, AnyCell, AnyRecord]):
     scales: ClassVar[Mapping[str, Settings]]
     deviations: ClassVar[Sequence[str]] = ()
     level: ClassVar[float] = 0.95
+    earlier_looks: ClassVar[Sequence[int]] = ()
     keeps_checkpoints: ClassVar[bool] = False
     record_type: ClassVar[Any] = None
 
