@@ -22,6 +22,8 @@ from .base.errors import JostleError as JostleError
 from .base.errors import UsageError as UsageError
 from .base.estimate import Estimate as Estimate
 from .base.estimate import Interval as Interval
+from .estimates import Certainty as Certainty
+from .estimates import Certificates as Certificates
 from .estimates import Comparison as Comparison
 from .estimates import Difference as Difference
 from .estimates import Interrupted as Interrupted
@@ -32,6 +34,7 @@ from .estimates import Profile as Profile
 from .estimates import Stability as Stability
 from .estimates import StabilityPoint as StabilityPoint
 from .estimates import Sweep as Sweep
+from .estimates import certify as certify
 from .estimates import compare as compare
 from .estimates import measure as measure
 from .estimates import stability as stability

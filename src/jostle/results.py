@@ -5,15 +5,17 @@ from pathlib import Path
 
 from jostle.base.errors import UsageError
 from jostle.base.files import read_text
-from jostle.estimates import Comparison, Measurement, Stability, Sweep
+from jostle.estimates import Certificates, Comparison, Measurement, Stability, Sweep
 from jostle.worst.result import WorstCase
 
-Result = Measurement | Comparison | Sweep | Stability | WorstCase
-KINDS: dict[str, type[Result]] = {kind.kind: kind for kind in (Measurement, Comparison, Sweep, Stability, WorstCase)}
+Result = Measurement | Comparison | Sweep | Stability | Certificates | WorstCase
+KINDS: dict[str, type[Result]] = {
+    kind.kind: kind for kind in (Measurement, Comparison, Sweep, Stability, Certificates, WorstCase)
+}
 
 
 def load(path: str | Path) -> Result:
-    """The measurement, comparison, sweep, stability or worst case that ``save`` wrote to ``path``.
+    """The measurement, comparison, sweep, stability, certificates or worst case that ``save`` wrote to ``path``.
 
     A file that holds none of these, is cut off or was edited raises an error of one line.
     """

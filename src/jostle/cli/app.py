@@ -6,6 +6,7 @@ from cyclopts import App
 
 import jostle
 from jostle.cli.boolean import boolean
+from jostle.cli.certify import certify
 from jostle.cli.corrupt import corrupt
 from jostle.cli.data import data
 from jostle.cli.measure import compare, measure
@@ -29,6 +30,7 @@ Start here:
   jostle measure --help  your own model
   jostle sweep --help    the same at weak to strong noise: where models cross
   jostle stability --help        all tokens partly redrawn: what is left?
+  jostle certify --help          a radius within which the prediction holds
   jostle worst-case --help       the one-token change that matters most
   jostle boolean parity --n 10   a function of bits, exactly
   jostle corrupt --help  images under common corruptions, as a picture or a file
@@ -49,6 +51,7 @@ app.command(measure)
 app.command(compare)
 app.command(sweep)
 app.command(stability)
+app.command(certify)
 app.command(worst_case)
 app.command(boolean)
 app.command(corrupt)

@@ -92,6 +92,8 @@ def _run(specs: dict[str, str], weights: dict[str, str], options: MeasureOptions
     request = make_request(options, subject, choose_perturbation(options, subject), plan)
     answers = subject.ask_clean(request, shown=_shows_images(subject, request, options))
     compared = run_request(request, subject.models, subject.inputs, not options.quiet, known)
+    if compared.stopped != "interrupted":
+        compared = subject.add_certainty(compared, request)
     result = compared if len(compared) > 1 else compared[compared.names[0]]
     show(result, subject.notes, options)
     is_interrupted = compared.stopped == "interrupted"

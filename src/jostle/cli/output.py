@@ -13,7 +13,7 @@ from jostle.base.files import check_writable
 from jostle.cli.options import SubjectOptions
 
 if TYPE_CHECKING:
-    from jostle.estimates import Comparison, Measurement, Stability, Sweep
+    from jostle.estimates import Certificates, Comparison, Measurement, Stability, Sweep
 
 _EXAMPLES = {
     "-o": "report.html",
@@ -95,7 +95,11 @@ def is_ours(path: Path) -> bool:
     return any(mark in begin or mark in end for mark in _MARKS)
 
 
-def show(result: "Measurement | Comparison | Sweep | Stability", notes: Iterable[str], options: SubjectOptions) -> None:
+def show(
+    result: "Measurement | Comparison | Sweep | Stability | Certificates",
+    notes: Iterable[str],
+    options: SubjectOptions,
+) -> None:
     """Print a result, then save it: a file that cannot be written does not take the numbers with it.
 
     Arguments:

@@ -24,6 +24,8 @@ from jostle.cli.texts import Texts, read_texts, text_view
 from jostle.data import TextDataset, text_csv
 from jostle.data.image_folder import PREFIX, SUFFIXES, ImageFiles, open_images
 from jostle.data.text_tokenizer import tokenizer_file
+from jostle.estimates import Comparison
+from jostle.estimates.per_input import with_certainty
 from jostle.estimates.request import Model, Request
 from jostle.integrations import TextNetwork, reader_of
 from jostle.integrations.python import call_factory
@@ -97,6 +99,16 @@ class Subject:
             f"{name}: no accuracy, {reason}" for name in answers.outputs if (reason := answers.why_no_accuracy(name))
         ]
         return answers
+
+    def add_certainty(self, found: Comparison, request: Request) -> Comparison:
+        """The same with whether flips mean errors, where the right classes are known and all models have them."""
+        if self.labels is None or not isinstance(request.response, Flip):
+            return found
+        try:
+            return with_certainty(found, request, self.models, self.inputs, self.labels)
+        except UsageError as error:
+            self.notes.append(f"flips are not compared with errors: {error}")
+            return found
 
     def _count_clean(self) -> int:
         if self.texts is None:
@@ -430,7 +442,7 @@ def match_inputs(inputs: Any, models: Iterable[Any]) -> Any:
 def load_inputs(
     spec: str, split: str = "train", limit: int | None = None, notes: list[str] | None = None
 ) -> tuple[Any, Tensor | None]:
-    """The inputs a spec names, and their labels if a file holds them, (N,) whole numbers.
+    """The inputs a spec names, and their labels if they are known, (N,) whole numbers.
 
     Arguments:
         spec: a dataset, ``images:DIR``, a file (.npy, .npz, .safetensors), or ``py:MODULE_OR_FILE:FACTORY``.
@@ -449,7 +461,8 @@ def load_inputs(
         inputs, labels = _read(Path(spec), [] if notes is None else notes)
         return _first(inputs, limit), _first(labels, limit)
     check_name(spec)
-    return jostle.data.load(spec, split=split, limit=limit).inputs, None
+    loaded = jostle.data.load(spec, split=split, limit=limit)
+    return loaded.inputs, loaded.labels
 
 
 def has_no_splits(spec: str) -> bool:

@@ -4,12 +4,16 @@ A call becomes a ``Request`` (``request``), the loop of its plan runs (``measure
 (``tallies``), and results carry the numbers to people and files (``result``, ``sweep``, ``stability``).
 """
 
+from jostle.estimates.certainty import Certainty
+from jostle.estimates.certificate import Certificates, certify
 from jostle.estimates.measure import Interrupted, JostleWarning, compare, measure
 from jostle.estimates.result import Comparison, Difference, MeanChange, Measurement, Profile
 from jostle.estimates.stability import Stability, StabilityPoint, stability
 from jostle.estimates.sweep import Sweep, sweep
 
 __all__ = [
+    "Certainty",
+    "Certificates",
     "Comparison",
     "Difference",
     "Interrupted",
@@ -20,6 +24,7 @@ __all__ = [
     "Stability",
     "StabilityPoint",
     "Sweep",
+    "certify",
     "compare",
     "measure",
     "stability",

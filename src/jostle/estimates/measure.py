@@ -54,6 +54,8 @@ def measure(
     target: str = "dataset",
     average: str = "macro",
     mask: Any = None,
+    labels: Any = None,
+    cluster: Any = None,
     level: float = 0.95,
     seed: int = 0,
     batch_size: int | None = None,
@@ -89,6 +91,10 @@ def measure(
         average: ``"macro"``: inputs weigh the same whatever their number of tokens; or ``"micro"``: all tokens weigh
             the same, so that long texts weigh more.
         mask: (N, T), true for tokens that may be jostled; by default the mapping's own attention mask.
+        labels: (N,) the right classes. The result then says whether sensitive predictions tend to be wrong
+            (``certainty``); the model answers the visited inputs once more.
+        cluster: (N,) what each input belongs to, such as its document or speaker, by name or number: the population
+            interval then takes clusters, not inputs, for independent. Needs ``Grid``, by default ``Grid(1)``.
         level: coverage of the intervals.
         seed: the same seed gives the same noise for every batch size, and for every model.
         batch_size: the most inputs that the model is given at once; by default as many as suit the model, up to 256;
@@ -114,7 +120,7 @@ def measure(
         batch_size=batch_size,
         device=device,
     )
-    return _deliver(run_request(request, {name: model}, inputs, progress)[name])
+    return _deliver(_run_refined(request, {name: model}, inputs, progress, labels, cluster)[name])
 
 
 def compare(
@@ -128,6 +134,8 @@ def compare(
     target: str = "dataset",
     average: str = "macro",
     mask: Any = None,
+    labels: Any = None,
+    cluster: Any = None,
     level: float = 0.95,
     seed: int = 0,
     batch_size: int | None = None,
@@ -161,7 +169,7 @@ def compare(
         batch_size=batch_size,
         device=device,
     )
-    return _deliver(run_request(request, models, inputs, progress))
+    return _deliver(_run_refined(request, models, inputs, progress, labels, cluster))
 
 
 def _deliver(result: AnyResult) -> AnyResult:
@@ -171,6 +179,24 @@ def _deliver(result: AnyResult) -> AnyResult:
     if result.stopped == "interrupted":
         raise Interrupted(result)
     return result
+
+
+def _run_refined(
+    request: Request,
+    models: Mapping[str, Model],
+    inputs: Any,
+    progress: progress_bar.Progress,
+    labels: Any,
+    cluster: Any,
+) -> Comparison:
+    """``run_request``, with what labels and clusters add."""
+    from jostle.estimates.per_input import plan_for_clusters, refine
+
+    if labels is None and cluster is None:
+        return run_request(request, models, inputs, progress)
+    request = request if cluster is None else plan_for_clusters(request)
+    held = request.read_inputs(inputs, models.values())
+    return refine(run_request(request, models, held, progress), request, models, held, labels, cluster)
 
 
 def run_request(

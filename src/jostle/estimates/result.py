@@ -18,6 +18,7 @@ from jostle.base.errors import UsageError
 from jostle.base.estimate import OTHER, TARGETS, Estimate, Interval, Target
 from jostle.base.files import write_text
 from jostle.base.registry import unknown_name
+from jostle.estimates.certainty import Certainty
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -221,6 +222,7 @@ class Measurement(MeanChange):
         seconds: wall-clock time.
         provenance: versions and time.
         notes: what is worth knowing and nothing to worry about, such as that the model was in train mode before.
+        certainty: whether sensitive predictions tend to be wrong; None unless labels were given.
     """
 
     name: str
@@ -232,6 +234,7 @@ class Measurement(MeanChange):
     seconds: float
     provenance: dict[str, str] = field(repr=False)
     notes: list[str] = field(default_factory=list)
+    certainty: Certainty | None = field(default=None, repr=False)
 
     kind: ClassVar[str] = "jostle/measurement"
     version: ClassVar[int] = 1
@@ -253,6 +256,7 @@ class Measurement(MeanChange):
             "nonfinite": self.nonfinite,
             "warnings": list(self.warnings),
             **({"notes": list(self.notes)} if self.notes else {}),
+            **({"certainty": self.certainty.to_dict()} if self.certainty is not None else {}),
             "seconds": round(self.seconds, 3),
             "provenance": self.provenance,
         }
@@ -265,6 +269,7 @@ class Measurement(MeanChange):
             **vars(MeanChange.from_dict(record)),
             settings=MeasureSettings(**record["settings"]),
             notes=record.get("notes", []),
+            certainty=Certainty.from_dict(record["certainty"]) if "certainty" in record else None,
             **{key: record[key] for key in rest},
         )
 
@@ -286,6 +291,7 @@ def _lines(m: Measurement) -> list[str]:
     return [
         f"{m.name}: {s.response} {m.value:.4g}   [{m.low:.4g}, {m.high:.4g}]   {s.level:.0%} for {TARGETS[s.target]}",
         f"  {ends} for {TARGETS[other.target]}{why}",
+        *(f"  {line}" for line in (() if m.certainty is None else m.certainty.lines())),
         *(f"  {line}" for line in (*s.lines(), effort(m))),
         *(f"  warning: {text}" for text in m.warnings),
         *(f"  note: {text}" for text in m.notes),
@@ -418,6 +424,7 @@ class Comparison:
             f"  {d.first} - {d.second}  {d.value:+.4g}   [{d.low:+.4g}, {d.high:+.4g}]   {d.verdict}"
             for d in self.differences
         ]
+        lines += [f"  {m.name}: {line}" for m in measured if m.certainty is not None for line in m.certainty.lines()]
         lines += [f"  {line}" for line in (*s.lines(), f"each model: {effort(measured[0])}")]
         lines += [f"  warning: {text}" for text in self.warnings]
         return "\n".join(lines + [f"  note: {text}" for text in self.notes])

@@ -21,6 +21,7 @@ from jostle.base import progress as progress_bar
 from jostle.base.errors import UsageError
 from jostle.base.estimate import OTHER, TARGETS, Estimate, Interval, Target, provenance
 from jostle.base.files import write_text
+from jostle.estimates.clean import clean_outputs
 from jostle.estimates.measure import Interrupted, JostleWarning
 from jostle.estimates.request import Model, Request
 from jostle.estimates.result import REASONS, Floats, Measurement, MeasureSettings
@@ -286,11 +287,7 @@ class OutputSize:
 
 def measure_size(function: TokenFunction, batching: Batching, *, centred: bool) -> OutputSize:
     """Ask the model about all inputs as they are."""
-    everything = np.arange(len(function.inputs))
-    order = batching.order(everything)
-    with function.evaluating():
-        parts = [function(batching.batch(everything[order][cut])[0]) for cut in batching.cuts(everything[order])]
-    outputs = torch.cat(parts).double().reshape(len(everything), -1)[torch.from_numpy(np.argsort(order))]
+    outputs = clean_outputs(function, batching).reshape(len(function.inputs), -1)
     if not bool(outputs.isfinite().all()):
         raise UsageError(f"{function.name} has outputs that are NaN or infinite: their correlation is undefined")
     mean = outputs.mean(dim=0) if checks.truth("centred", centred) else torch.zeros(outputs.shape[1])

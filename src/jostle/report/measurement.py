@@ -37,6 +37,7 @@ def measurement_page(
     shared = measured[0].settings
     sections = [_numbers(measured, notes, columns or {})]
     sections += [_pairs(pairs)] if pairs else []
+    sections += certainty_sections(measured)
     sections += position_sections(measured)
     origin = measured[0].provenance
     return Page(
@@ -113,6 +114,29 @@ def _numbers(
     ]
     warnings = [text for m in measured for text in m.warnings]
     return Section("How often", table=Table(names, rows), notes=list(dict.fromkeys([*notes, *warnings])))
+
+
+def certainty_sections(measured: Sequence[Measurement]) -> list[Section]:
+    """Whether sensitive predictions tend to be wrong: a section for the models whose right answers are known."""
+    known = [(m, m.certainty) for m in measured if m.certainty is not None]
+    if not known:
+        return []
+    rows: list[list[Value | Entry]] = [
+        [m.name, each.label, each.inputs, Entry(f"{each.share:.3f}", each.share), f"[{each.low:.3f}, {each.high:.3f}]"]
+        for m, certainty in known
+        for each in certainty.bins
+    ]
+    return [
+        Section(
+            "Is the model sure?",
+            text=" ".join(f"{m.name}: {'; '.join(certainty.lines())}." for m, certainty in known),
+            table=Table(["model", "prediction", "inputs", "share wrong", "interval"], rows),
+            notes=[
+                "AUROC is the probability that a wrong prediction flips more often than a right one: 0.5 says nothing. "
+                "The last columns are by how often one jostled token flips the prediction.",
+            ],
+        )
+    ]
 
 
 def _pairs(pairs: Sequence[Difference]) -> Section:

@@ -1,0 +1,265 @@
+"""``certify``: a radius around each input within which the smoothed prediction provably stays.
+
+Randomised smoothing (Cohen, Rosenfeld and Kolter 2019, arXiv 1902.02918): g(x) is the class that f predicts most often
+under x + N(0, std^2 I). If the probability of that class is at least p > 1/2, then g is the same for all x + delta with
+||delta||_2 < std * Phi^-1(p). The bound p comes from counts of draws.
+"""
+
+import json
+import time
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy import special
+from torch import Tensor
+
+from jostle.base import checks
+from jostle.base import progress as progress_bar
+from jostle.base.errors import UsageError
+from jostle.base.estimate import Estimate, Interval, provenance
+from jostle.base.files import write_text
+from jostle.base.progress import State
+from jostle.estimates.clean import predictions, read_labels
+from jostle.estimates.request import Model, Request
+from jostle.estimates.result import MeasureSettings
+from jostle.intervals.fixed import clopper_pearson
+from jostle.perturbations import GaussianNoise
+from jostle.responses import Response
+from jostle.sampling import Grid, TrialEvaluation, Trials
+from jostle.tokens import Embeddings, TokenView, Whole
+
+ABSTAINED = -1
+_AT_ONCE = 4096  # draws between two lines of progress
+
+
+def certify(
+    model: Model,
+    inputs: Any,
+    *,
+    std: float,
+    draws: int = 1000,
+    selection: int = 100,
+    alpha: float = 0.001,
+    tokens: TokenView | str = "whole",
+    seed: int = 0,
+    batch_size: int = 128,
+    device: str | None = None,
+    progress: progress_bar.Progress = False,
+    name: str = "model",
+) -> "Certificates":
+    """The class that each input has under Gaussian noise on all of it, and how far that class provably reaches.
+
+    For each input ``selection`` draws guess the class c, and ``draws`` further ones bound its probability from below:
+    p = the lower end of a one-sided Clopper-Pearson interval of level 1 - alpha. If p > 1/2 the smoothed prediction is
+    c within radius std * Phi^-1(p), otherwise it abstains. The statement about one input is wrong with probability at
+    most alpha. A radius is for the *smoothed* prediction g, not for f itself.
+
+    >>> import torch, jostle
+    >>> found = jostle.certify(lambda x: x[:, 0], torch.tensor([[1.0, 5.0], [-0.3, 2.0]]), std=0.5, draws=10_000)
+    >>> found.classes.tolist(), found.radii.round(2).tolist()  # the exact radii are 1 and 0.3
+    ([1, 0], [0.95, 0.27])
+
+    Arguments:
+        model: an ``nn.Module`` (put in eval mode and put back) or any callable from a batch to outputs.
+        inputs: as for ``measure``.
+        std: of the noise, above 0; larger noise can prove larger radii, and blurs more.
+        draws: that bound the probability: no radius is above std * Phi^-1(alpha^(1 / draws)).
+        selection: draws that guess the class.
+        alpha: error of each statement.
+        tokens: ``Whole()``, or for texts ``Embeddings()``: the radius is then in the space of all embedded tokens.
+        seed, batch_size, device, progress, name: as for ``measure``.
+    """
+    noise = check_certify(std, draws, selection, alpha)
+    request = Request.build(
+        tokens=tokens, perturbation=noise, plan=Grid(1), seed=seed, batch_size=batch_size, device=device
+    )
+    return run_certify(request, model, inputs, draws, selection, alpha, progress, name)
+
+
+def check_certify(std: float, draws: int, selection: int, alpha: float) -> GaussianNoise:
+    """The noise, if all numbers can be used."""
+    checks.sizes(draws=draws, selection=selection)
+    checks.number("alpha", alpha, above=0, below=0.5)
+    return GaussianNoise(checks.number("std", std, above=0))
+
+
+def run_certify(
+    request: Request,
+    model: Model,
+    inputs: Any,
+    draws: int,
+    selection: int,
+    alpha: float,
+    progress: progress_bar.Progress = False,
+    name: str = "model",
+) -> "Certificates":
+    """What ``certify`` returns, for a request whose perturbation is Gaussian noise; all tokens get it."""
+    started = time.perf_counter()
+    if isinstance(request.tokens, Embeddings):
+        request = replace(request, tokens=replace(request.tokens, whole=True))
+    elif not isinstance(request.tokens, Whole):
+        raise UsageError(
+            f"tokens={request.tokens.describe()} of certify: the radius is that of the whole input; use Whole() or, "
+            "for texts, Embeddings()"
+        )
+    request = replace(request, plan=Grid(1))
+    assert isinstance(request.perturbation, GaussianNoise)
+    std = request.perturbation.std
+    evaluation = replace(request, response=PredictedClass()).prepare({name: model}, inputs)
+    function = evaluation.functions[0]
+    report = progress_bar.reporter(progress, name)
+    with function.evaluating():
+        evaluation.check()
+        counts = _count(evaluation, selection, draws, report)
+    report.close()
+    guesses, votes = counts
+    chances = np.asarray([special.betaincinv(v, draws - v + 1, alpha) if v > 0 else 0.0 for v in votes.tolist()])
+    is_sure = chances > 0.5
+    radii = np.where(is_sure, std * special.ndtri(np.where(is_sure, chances, 0.5)), 0.0)
+    return Certificates(
+        name=name,
+        classes=np.where(is_sure, guesses, ABSTAINED),
+        radii=radii,
+        chances=chances,
+        std=std,
+        draws=draws,
+        selection=selection,
+        alpha=alpha,
+        settings=request.settings(evaluation.inputs),
+        passes=function.passes,
+        seconds=time.perf_counter() - started,
+        provenance=provenance(),
+    )
+
+
+@dataclass(frozen=True)
+class PredictedClass(Response):
+    """The predicted class itself, as a number, whatever the clean prediction is."""
+
+    name: ClassVar[str] = "predicted-class"
+    reads_ranks: ClassVar[bool] = True
+
+    def reference(self, outputs: Tensor) -> Tensor:
+        return torch.zeros(len(outputs), 1)
+
+    def change(self, reference: Tensor, outputs: Tensor) -> Tensor:  # noqa: ARG002
+        return predictions(outputs).double()
+
+
+def _count(
+    evaluation: TrialEvaluation, selection: int, draws: int, report: progress_bar.Reporter
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The guessed class of each input, and how many of the other draws have it; a NaN output counts for no class."""
+    count, each = len(evaluation.inputs), selection + draws
+    guesses, votes = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
+    step = max(1, _AT_ONCE // each)
+    for start in range(0, count, step):
+        chosen = np.arange(start, min(start + step, count))
+        owner = np.repeat(chosen, each)
+        trials = Trials(owner, np.zeros_like(owner), np.tile(np.arange(each), len(chosen)))
+        seen = evaluation.changes(trials)[0].reshape(len(chosen), each)
+        for row, classes in zip(chosen.tolist(), seen, strict=True):
+            first = classes[:selection][np.isfinite(classes[:selection])]
+            if len(first):
+                values, times = np.unique(first, return_counts=True)
+                guesses[row] = int(values[times.argmax()])
+                votes[row] = int((classes[selection:] == guesses[row]).sum())
+        report(State((start + len(chosen)) / count, evaluation.passes, f"{start + len(chosen):,} of {count:,} inputs"))
+    return guesses, votes
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Certificates:
+    """For each input the smoothed prediction and its certified radius.
+
+    Arguments:
+        name: of the model.
+        classes: (N,) the smoothed prediction; -1 where it abstains.
+        radii: (N,) in units of the inputs, L2; 0 where it abstains.
+        chances: (N,) the lower bounds of the probability of the guessed class.
+        std, draws, selection, alpha: as for ``certify``.
+        settings, passes, seconds, provenance: as for a ``Measurement``.
+    """
+
+    name: str
+    classes: NDArray[np.int64] = field(repr=False)
+    radii: NDArray[np.float64] = field(repr=False)
+    chances: NDArray[np.float64] = field(repr=False)
+    std: float
+    draws: int
+    selection: int
+    alpha: float
+    settings: MeasureSettings = field(repr=False)
+    passes: int
+    seconds: float
+    provenance: dict[str, str] = field(repr=False)
+
+    kind: ClassVar[str] = "jostle/certificates"
+    version: ClassVar[int] = 1
+
+    @property
+    def abstained(self) -> int:
+        """How many inputs have no certified prediction."""
+        return int((self.classes == ABSTAINED).sum())
+
+    @property
+    def largest(self) -> float:
+        """The largest radius that so many draws can prove, if all of them agree."""
+        return self.std * float(special.ndtri(self.alpha ** (1 / self.draws)))
+
+    def share(self, radius: float, labels: Any = None, level: float = 0.95) -> Estimate:
+        """The share of inputs that are certified at this radius; with ``labels``, certified and right.
+
+        The interval is for the population that the inputs came from (Clopper-Pearson over inputs).
+        """
+        found = (self.radii > radius) | ((self.radii == radius) & (self.classes != ABSTAINED))
+        if labels is not None:
+            classes = max(int(np.max(self.classes)), int(torch.as_tensor(labels).max()), 1) + 1
+            found = found & (self.classes == read_labels(labels, len(self.classes), classes).numpy())
+        low, high = (float(end) for end in clopper_pearson(found.sum(), len(found), checks.level(level)))
+        return Estimate(float(found.mean()), Interval(low, high, level, "population", "Clopper-Pearson"))
+
+    def __str__(self) -> str:
+        count = len(self.classes)
+        lines = [
+            f"{self.name}: smoothed by noise of std {self.std:g}, {count - self.abstained:,} of {count:,} inputs have "
+            f"a certified prediction, {self.abstained:,} abstain",
+            f"  radius: median {float(np.median(self.radii)):.4g}, largest {float(self.radii.max()):.4g} (at most "
+            f"{self.largest:.4g} with {self.draws:,} draws)",
+        ]
+        for radius in (0.25, 0.5, 1.0, 2.0):
+            if radius * self.std <= self.largest:
+                one = self.share(radius * self.std)
+                lines.append(f"  at radius {radius * self.std:<8.4g} {one.value:.1%}   [{one.low:.3f}, {one.high:.3f}]")
+        lines.append(
+            f"  each statement holds with probability {1 - self.alpha:g}; {self.passes:,} passes, {self.seconds:.1f} s"
+        )
+        return "\n".join(lines)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything, as plain numbers and text for JSON."""
+        same = ("name", "std", "draws", "selection", "alpha", "passes", "provenance")
+        arrays = {key: getattr(self, key).tolist() for key in ("classes", "radii", "chances")}
+        named = {key: getattr(self, key) for key in same}
+        kept = {"settings": asdict(self.settings), "seconds": round(self.seconds, 3)}
+        return {"kind": self.kind, "version": self.version, **named, **kept, **arrays}
+
+    @classmethod
+    def from_dict(cls, record: dict[str, Any]) -> "Certificates":
+        """What ``to_dict`` wrote."""
+        same = ("name", "std", "draws", "selection", "alpha", "passes", "provenance", "seconds")
+        return cls(
+            classes=np.asarray(record["classes"], dtype=np.int64),
+            radii=np.asarray(record["radii"], dtype=np.float64),
+            chances=np.asarray(record["chances"], dtype=np.float64),
+            settings=MeasureSettings(**record["settings"]),
+            **{key: record[key] for key in same},
+        )
+
+    def save(self, path: str | Path) -> None:
+        """Write to a JSON file, whole or not at all; ``jostle.load`` reads it."""
+        write_text(path, json.dumps(self.to_dict(), indent=1, allow_nan=False) + "\n")
