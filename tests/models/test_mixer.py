@@ -5,7 +5,9 @@ import torch
 
 from jostle import models
 from jostle.base.errors import UsageError
+from jostle.models.norms import NORMS
 from jostle.models.vit import cut_patches
+from tests.models.norm_formulas import by_formula
 
 
 def normal(*shape):
@@ -19,17 +21,13 @@ def test_default_size():
     assert sum(weight.numel() for weight in model.parameters()) == 49 * 128 + 8 * block + 256 + 1290 == 1_132_170
 
 
-@pytest.mark.parametrize("norms", [True, False])
-def test_forward_step_by_step(norms):
+@pytest.mark.parametrize("kind", NORMS)
+def test_forward_step_by_step(kind):
     sizes = {"image_size": 6, "channels": 2, "classes": 3, "patch_size": 2, "dim": 5, "depth": 2}
-    model = models.create("mlp-mixer", **sizes, tokens_dim=4, mlp_dim=7, norms=norms, seed=0).double()
+    model = models.create("mlp-mixer", **sizes, tokens_dim=4, mlp_dim=7, norm=kind, seed=0).double()
     images = normal(2, 2, 6, 6)
 
-    def norm(x, layer):
-        if not norms:
-            return x
-        centred = x - x.mean(dim=-1, keepdim=True)
-        return centred / (centred.square().mean(dim=-1, keepdim=True) + 1e-5).sqrt() * layer.weight + layer.bias
+    norm = by_formula(kind)
 
     def mlp(x, layers):
         hidden = x @ layers[0].weight.T + layers[0].bias

@@ -20,13 +20,15 @@ def weight(kind, query, key):
         return math.exp(score)
     if kind == "relu":
         return max(score, 0.0)
+    if kind == "uniform":
+        return 1.0
     phi = [[x + 1 if x > 0 else math.exp(x) for x in vector.tolist()] for vector in (query, key)]
     return sum(a * b for a, b in zip(*phi, strict=True))
 
 
 @pytest.mark.parametrize("is_masked", [False, True])
 @pytest.mark.parametrize(
-    ("kind", "normalise"), [("softmax", False), ("relu", False), ("relu", True), ("linear", False)]
+    ("kind", "normalise"), [("softmax", False), ("relu", False), ("relu", True), ("linear", False), ("uniform", False)]
 )
 def test_every_kind_by_its_formula(kind, normalise, is_masked):
     """Linear attention here by all pairs of tokens; in the code without them."""

@@ -1,5 +1,6 @@
 import pytest
 import torch
+from torch import nn
 
 from jostle.models.text_model import TokenEmbedding
 
@@ -26,7 +27,7 @@ def test_words_plus_positions_normalised():
 
 
 def test_words_alone():
-    embeddings = normal(TokenEmbedding(vocabulary=9, dim=4, max_length=5, dropout=0.1, has_norm=False))
+    embeddings = normal(TokenEmbedding(vocabulary=9, dim=4, max_length=5, dropout=0.1, norm=nn.Identity()))
     ids = torch.tensor([[3, 8, 2, 0]])
     assert torch.equal(embeddings(ids), embeddings.words.weight[ids])
     assert [name for name, _ in embeddings.named_parameters()] == ["words.weight"]

@@ -7,6 +7,7 @@ import torch
 
 from jostle import models
 from jostle.models import ssm
+from jostle.models.norms import Norms
 from jostle.models.ssm import scan_from
 from jostle.models.text_ssm import select
 from tests.models.test_text_create import small, texts
@@ -62,7 +63,7 @@ def test_the_blocks_for_images_give_the_same_logits():
     model, ids = small("text-ssm", state=3, kernel_size=3), texts(7)
     tokens = model.embeddings(ids)
     for block in model.blocks:
-        twin = ssm.VisionStateSpaceBlock(8, 16, 3, 3, is_two_way=False).double()
+        twin = ssm.VisionStateSpaceBlock(8, 16, 3, 3, is_two_way=False, norms=Norms("layer", "blocks")).double()
         state = {key.replace("selective", "onward"): weight for key, weight in block.state_dict().items()}
         twin.load_state_dict(state)
         tokens = twin(tokens)

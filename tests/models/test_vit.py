@@ -5,7 +5,9 @@ import torch
 
 from jostle import models
 from jostle.base.errors import UsageError
+from jostle.models.norms import NORMS
 from jostle.models.vit import PatchAttention, cut_patches, sincos_positions
+from tests.models.norm_formulas import by_formula
 
 
 def test_paper_size():
@@ -79,18 +81,14 @@ def test_attention_keeps_heads_apart():
     assert not torch.allclose(before[..., 3:], after[..., 3:])
 
 
-@pytest.mark.parametrize("norms", [True, False])
-def test_forward_step_by_step(norms):
+@pytest.mark.parametrize("kind", NORMS)
+def test_forward_step_by_step(kind):
     """The whole network once more, from its weights and the formulas."""
     sizes = {"image_size": 8, "channels": 2, "classes": 3, "dim": 8, "depth": 2, "heads": 2, "dim_head": 3}
-    model = models.create("vit-simple", **sizes, mlp_dim=5, norms=norms, seed=0).double()
+    model = models.create("vit-simple", **sizes, mlp_dim=5, norm=kind, seed=0).double()
     images = torch.randn(2, 2, 8, 8, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
 
-    def norm(x, layer):
-        if not norms:
-            return x
-        centred = x - x.mean(dim=-1, keepdim=True)
-        return centred / (centred.square().mean(dim=-1, keepdim=True) + 1e-5).sqrt() * layer.weight + layer.bias
+    norm = by_formula(kind)
 
     def linear(x, layer):
         return x @ layer.weight.T + (0 if layer.bias is None else layer.bias)

@@ -5,7 +5,8 @@ from torch import Tensor, nn
 from jostle.base import checks
 from jostle.models import register
 from jostle.models.images import check_images, check_patches
-from jostle.models.vit import cut_patches, norm
+from jostle.models.norms import Norms
+from jostle.models.vit import cut_patches
 
 
 @register("mlp-mixer")
@@ -24,7 +25,7 @@ class MLPMixer(nn.Module):
         depth: number of blocks.
         tokens_dim: hidden width of the MLP over the positions.
         mlp_dim: hidden width of the MLP over the channels of a token.
-        norms: False removes every LayerNorm, to show their effect; not part of the paper.
+        norm, norm_place: the kind of norms and where they are, see ``Norms``; the paper has LayerNorm in blocks.
     """
 
     def __init__(
@@ -38,24 +39,30 @@ class MLPMixer(nn.Module):
         depth: int = 8,
         tokens_dim: int = 64,
         mlp_dim: int = 512,
-        norms: bool = True,
+        norm: str = "layer",
+        norm_place: str = "blocks",
     ) -> None:
         super().__init__()
         checks.sizes(image_size=image_size, channels=channels, classes=classes, patch_size=patch_size, dim=dim)
         checks.sizes(depth=depth, tokens_dim=tokens_dim, mlp_dim=mlp_dim)
-        checks.truth("norms", norms)
         check_patches(image_size, patch_size)
         self.image_size, self.channels, self.patch_size = image_size, channels, patch_size
         num_tokens = (image_size // patch_size) ** 2
-        self.embed = nn.Linear(channels * patch_size**2, dim)
+        patch_dim, norms = channels * patch_size**2, Norms(norm, norm_place)
+        self.patch_norm, self.embed, self.token_norm = (
+            norms.on_tokens(patch_dim),
+            nn.Linear(patch_dim, dim),
+            norms.on_tokens(dim),
+        )
         self.blocks = nn.Sequential(*(MixerBlock(num_tokens, dim, tokens_dim, mlp_dim, norms) for _ in range(depth)))
-        self.norm = norm(dim, norms)
+        self.norm = norms.in_blocks(dim)
         self.classifier = nn.Linear(dim, classes)
 
     def features(self, images: Tensor) -> Tensor:
         """The mean over the tokens of the last layer, (batch, dim)."""
         check_images(images, self.channels, self.image_size)
-        tokens = self.norm(self.blocks(self.embed(cut_patches(images, self.patch_size))))  # (batch, tokens, dim)
+        patches = self.patch_norm(cut_patches(images, self.patch_size))  # (batch, tokens, patch_dim)
+        tokens = self.norm(self.blocks(self.token_norm(self.embed(patches))))  # (batch, tokens, dim)
         pooled: Tensor = tokens.mean(dim=1)
         return pooled
 
@@ -68,10 +75,10 @@ class MLPMixer(nn.Module):
 class MixerBlock(nn.Module):
     """x + mlp over positions (norm(x)), the same for each channel; then x + mlp over channels (norm(x))."""
 
-    def __init__(self, num_tokens: int, dim: int, tokens_dim: int, mlp_dim: int, norms: bool) -> None:
+    def __init__(self, num_tokens: int, dim: int, tokens_dim: int, mlp_dim: int, norms: Norms) -> None:
         super().__init__()
-        self.tokens_norm, self.tokens_mlp = norm(dim, norms), two_layers(num_tokens, tokens_dim)
-        self.channels_norm, self.channels_mlp = norm(dim, norms), two_layers(dim, mlp_dim)
+        self.tokens_norm, self.tokens_mlp = norms.in_blocks(dim), two_layers(num_tokens, tokens_dim)
+        self.channels_norm, self.channels_mlp = norms.in_blocks(dim), two_layers(dim, mlp_dim)
 
     def forward(self, tokens: Tensor) -> Tensor:
         """One block, (batch, tokens, dim) -> (batch, tokens, dim)."""

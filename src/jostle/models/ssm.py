@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from jostle.base import checks
 from jostle.models import register
 from jostle.models.images import check_images, check_patches
+from jostle.models.norms import Norms
 from jostle.models.vit import cut_patches
 
 DIRECTIONS = ("both", "forward")
@@ -38,6 +39,7 @@ class VisionStateSpace(nn.Module):
         expand: channels of the recurrence, as a multiple of dim.
         kernel_size: tokens seen by the short convolution before the recurrence.
         directions: ``both``, from the first patch on and from the last patch back, or ``forward`` only.
+        norm, norm_place: the kind of norms and where they are, see ``Norms``; Vision Mamba has them in blocks.
     """
 
     def __init__(
@@ -53,6 +55,8 @@ class VisionStateSpace(nn.Module):
         expand: int = 2,
         kernel_size: int = 4,
         directions: str = "both",
+        norm: str = "layer",
+        norm_place: str = "blocks",
     ) -> None:
         super().__init__()
         checks.sizes(image_size=image_size, channels=channels, classes=classes, patch_size=patch_size, dim=dim)
@@ -60,19 +64,25 @@ class VisionStateSpace(nn.Module):
         checks.choice("directions", directions, DIRECTIONS)
         check_patches(image_size, patch_size)
         self.image_size, self.channels, self.patch_size = image_size, channels, patch_size
-        self.embed = nn.Linear(channels * patch_size**2, dim)
+        patch_dim, norms = channels * patch_size**2, Norms(norm, norm_place)
+        self.patch_norm, self.embed, self.token_norm = (
+            norms.on_tokens(patch_dim),
+            nn.Linear(patch_dim, dim),
+            norms.on_tokens(dim),
+        )
         self.positions = nn.Parameter(0.02 * torch.randn((image_size // patch_size) ** 2, dim))
         is_two_way = directions == "both"
         self.blocks = nn.Sequential(
-            *(VisionStateSpaceBlock(dim, expand * dim, state, kernel_size, is_two_way) for _ in range(depth))
+            *(VisionStateSpaceBlock(dim, expand * dim, state, kernel_size, is_two_way, norms) for _ in range(depth))
         )
-        self.norm = nn.LayerNorm(dim)
+        self.norm = norms.in_blocks(dim)
         self.classifier = nn.Linear(dim, classes)
 
     def features(self, images: Tensor) -> Tensor:
         """The mean over the tokens of the last layer, (batch, dim)."""
         check_images(images, self.channels, self.image_size)
-        tokens = self.embed(cut_patches(images, self.patch_size)) + self.positions  # (batch, tokens, dim)
+        patches = self.patch_norm(cut_patches(images, self.patch_size))  # (batch, tokens, patch_dim)
+        tokens = self.token_norm(self.embed(patches)) + self.positions  # (batch, tokens, dim)
         pooled: Tensor = self.norm(self.blocks(tokens)).mean(dim=1)  # (batch, dim)
         return pooled
 
@@ -85,9 +95,9 @@ class VisionStateSpace(nn.Module):
 class VisionStateSpaceBlock(nn.Module):
     """x + out(silu(gates) * sum of the directions), where inputs and gates are linear in norm(x)."""
 
-    def __init__(self, dim: int, inner: int, state: int, kernel_size: int, is_two_way: bool) -> None:
+    def __init__(self, dim: int, inner: int, state: int, kernel_size: int, is_two_way: bool, norms: Norms) -> None:
         super().__init__()
-        self.norm = nn.LayerNorm(dim)
+        self.norm = norms.in_blocks(dim)
         self.to_inner = nn.Linear(dim, 2 * inner, bias=False)
         rank = math.ceil(dim / 16)
         self.onward = SelectiveStateSpace(inner, rank, state, kernel_size)

@@ -1,4 +1,4 @@
-"""Attention of the text models: softmax, ReLU or linear, without padding."""
+"""Attention of the text models: softmax, ReLU, linear or uniform, without padding."""
 
 import torch
 from torch import Tensor, nn
@@ -6,7 +6,7 @@ from torch import Tensor, nn
 from jostle.base import checks
 from jostle.base.errors import UsageError
 
-ATTENTIONS = ("softmax", "relu", "linear")
+ATTENTIONS = ("softmax", "relu", "linear", "uniform")
 
 
 class TextAttention(nn.Module):
@@ -17,14 +17,14 @@ class TextAttention(nn.Module):
     sees (Wortsman et al. 2023, 2309.08586). It cannot be divided by the sum of its row, which is 0 where no score is
     positive. ``linear``: A = phi(q) phi(k)^T with phi(x) = elu(x) + 1, each row divided by its sum, which is positive
     (Katharopoulos et al. 2020, 2006.16236); computed as phi(q) (phi(k)^T v), so the cost grows with the number of
-    tokens and not with its square.
+    tokens and not with its square. ``uniform``: A = 1 / n, so that queries and keys have no influence: a control.
 
     Arguments:
         dim: width of a token; a multiple of ``heads``.
         heads: number of heads.
-        kind: ``softmax``, ``relu`` or ``linear``.
+        kind: ``softmax``, ``relu``, ``linear`` or ``uniform``.
         normalise: for ``relu`` only, see above.
-        dropout: share of A set to 0 in training; ``linear`` never has A and drops nothing.
+        dropout: share of A set to 0 in training; ``linear`` and ``uniform`` never have A and drop nothing.
     """
 
     def __init__(
@@ -67,6 +67,8 @@ class TextAttention(nn.Module):
             return nn.functional.scaled_dot_product_attention(queries, keys, values, visible, dropout)
         if self.kind == "linear":
             return mix_linearly(queries, keys, values, visible)
+        if self.kind == "uniform":
+            return mix_uniformly(queries, values, visible)
         weights = torch.relu(queries @ keys.mT) * queries.shape[-1] ** -0.5  # (batch, heads, queries, keys)
         if visible is not None:
             weights = weights.masked_fill(~visible, 0.0)
@@ -81,6 +83,19 @@ class TextAttention(nn.Module):
     def _split(self, tokens: Tensor) -> Tensor:
         batch, count, dim = tokens.shape
         return tokens.reshape(batch, count, self.heads, dim // self.heads).transpose(1, 2)
+
+
+def mix_uniformly(queries: Tensor, values: Tensor, visible: Tensor | None) -> Tensor:
+    """The mean of the visible values for each query, (batch, heads, queries, width).
+
+    >>> values = torch.tensor([[[[1.0], [3.0]]]])
+    >>> mix_uniformly(values, values, torch.tensor([[[[True, False]]]])).flatten().tolist()
+    [1.0, 1.0]
+    """
+    if visible is None:
+        return values.mean(dim=-2, keepdim=True).expand_as(queries)
+    weights = visible / visible.sum(dim=-1, keepdim=True)  # (batch, 1, 1 or queries, keys)
+    return (weights.to(values.dtype) @ values).expand_as(queries)
 
 
 def mix_linearly(queries: Tensor, keys: Tensor, values: Tensor, visible: Tensor | None) -> Tensor:

@@ -62,7 +62,7 @@ class TextDecoder(CausalTextModel):
             max_length=max_length,
             dropout=dropout,
             has_positions=True,
-            has_norm=False,
+            norm=nn.Identity(),
         )
         self.blocks = nn.ModuleList(TextDecoderBlock(dim, heads, mlp_dim, dropout) for _ in range(depth))
         self.norm = nn.LayerNorm(dim)

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from jostle.base import checks
 from jostle.models import register_text
+from jostle.models.norms import Norms
 from jostle.models.text_attention import TextAttention
 from jostle.models.text_model import TextModel, TokenEmbedding, draw_weights, pick
 
@@ -33,8 +34,9 @@ class TextEncoder(TextModel):
         mlp_dim: hidden width of the MLP in each block.
         max_length: most real tokens of a text; that many positions are learned.
         dropout: share of embeddings, attention weights, outputs of layers and features set to 0 in training.
-        attention: ``softmax``, ``relu`` or ``linear``; see ``TextAttention``.
+        attention: ``softmax``, ``relu``, ``linear`` or ``uniform``; see ``TextAttention``.
         normalise: whether ``relu`` attention is divided by the number of tokens; paper 1's is not.
+        norm, norm_place: the kind of norms and where they are, see ``Norms``; papers have LayerNorm everywhere.
     """
 
     def __init__(
@@ -50,18 +52,30 @@ class TextEncoder(TextModel):
         dropout: float = 0.1,
         attention: str = "softmax",
         normalise: bool = False,
+        norm: str = "layer",
+        norm_place: str = "everywhere",
     ) -> None:
         super().__init__()
         checks.sizes(vocabulary=vocabulary, classes=classes, dim=dim, depth=depth, heads=heads, mlp_dim=mlp_dim)
         checks.sizes(max_length=max_length)
         checks.number("dropout", dropout, least=0, below=1)
         checks.truth("normalise", normalise)
+        norms = Norms(norm, norm_place)
         self.embeddings = TokenEmbedding(
-            vocabulary=vocabulary, dim=dim, max_length=max_length, dropout=dropout, has_positions=True
+            vocabulary=vocabulary,
+            dim=dim,
+            max_length=max_length,
+            dropout=dropout,
+            has_positions=True,
+            norm=norms.on_tokens(dim),
         )
         self.blocks = nn.ModuleList(
             TextEncoderBlock(
-                TextAttention(dim, heads, kind=attention, normalise=normalise, dropout=dropout), dim, mlp_dim, dropout
+                TextAttention(dim, heads, kind=attention, normalise=normalise, dropout=dropout),
+                dim,
+                mlp_dim,
+                dropout,
+                norms,
             )
             for _ in range(depth)
         )
@@ -85,12 +99,12 @@ class TextEncoder(TextModel):
 class TextEncoderBlock(nn.Module):
     """Post-norm block: norm(x + attention(x)), then norm(x + mlp(x)); tokens in, tokens out."""
 
-    def __init__(self, attention: TextAttention, dim: int, mlp_dim: int, dropout: float) -> None:
+    def __init__(self, attention: TextAttention, dim: int, mlp_dim: int, dropout: float, norms: Norms) -> None:
         super().__init__()
         self.attention = attention
-        self.attention_norm = nn.LayerNorm(dim)
+        self.attention_norm = norms.in_blocks(dim)
         self.mlp = nn.Sequential(nn.Linear(dim, mlp_dim), nn.GELU(), nn.Linear(mlp_dim, dim))
-        self.mlp_norm = nn.LayerNorm(dim)
+        self.mlp_norm = norms.in_blocks(dim)
         self.drop = nn.Dropout(dropout)
 
     def forward(self, tokens: Tensor, visible: Tensor | None, reader: Tensor | None = None) -> Tensor:

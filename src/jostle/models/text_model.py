@@ -14,7 +14,7 @@ STD = 0.02  # of the initial weights of transformers of texts, as in BERT, RoBER
 class TokenEmbedding(nn.Module):
     """Ids to vectors: dropout(norm(words[id] + positions[n])), where n counts the real tokens before this one.
 
-    Positions and norm are optional. Because real tokens are counted, padding may be anywhere: a token that the mask
+    Positions are optional. Because real tokens are counted, padding may be anywhere: a token that the mask
     hides has no more influence than a deleted one. The output has the columns of the ids, padding included, so that a
     hook finds column t of the ids in column t of the output.
 
@@ -24,7 +24,7 @@ class TokenEmbedding(nn.Module):
         max_length: most real tokens of a text.
         dropout: share of the output set to 0 in training.
         has_positions: whether learned positions are added; without them the layers above must see the order.
-        has_norm: whether each vector is normalised by LayerNorm.
+        norm: of each vector; LayerNorm if none is given, ``nn.Identity()`` for no norm.
 
     >>> embeddings = TokenEmbedding(vocabulary=9, dim=4, max_length=3, dropout=0.0, has_positions=True)
     >>> left, right = embeddings(torch.tensor([[0, 5, 6]]))[0, 1:], embeddings(torch.tensor([[5, 6, 0]]))[0, :2]
@@ -40,13 +40,13 @@ class TokenEmbedding(nn.Module):
         max_length: int,
         dropout: float,
         has_positions: bool = False,
-        has_norm: bool = True,
+        norm: nn.Module | None = None,
     ) -> None:
         super().__init__()
         self.vocabulary, self.max_length = vocabulary, max_length
         self.words = nn.Embedding(vocabulary, dim, padding_idx=PAD)
         self.positions = nn.Embedding(max_length, dim) if has_positions else None
-        self.norm = nn.LayerNorm(dim) if has_norm else nn.Identity()
+        self.norm = nn.LayerNorm(dim) if norm is None else norm
         self.drop = nn.Dropout(dropout)
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor | None = None, before: Tensor | None = None) -> Tensor:

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from jostle.base import checks
 from jostle.models import register_text
+from jostle.models.norms import Norms
 from jostle.models.ssm import SelectiveStateSpace, scan_from
 from jostle.models.text_causal import CausalTextModel, Past
 from jostle.models.text_model import TokenEmbedding, pick
@@ -32,6 +33,7 @@ class TextStateSpace(CausalTextModel):
         kernel_size: tokens seen by the short convolution before the recurrence.
         max_length: most real tokens of a text; the weights do not depend on it.
         dropout: share of the embeddings, and of the outputs of blocks, set to 0 in training.
+        norm, norm_place: the kind of norms and where they are, see ``Norms``.
     """
 
     def __init__(
@@ -46,16 +48,21 @@ class TextStateSpace(CausalTextModel):
         kernel_size: int = 4,
         max_length: int = 512,
         dropout: float = 0.1,
+        norm: str = "layer",
+        norm_place: str = "everywhere",
     ) -> None:
         super().__init__()
         checks.sizes(vocabulary=vocabulary, classes=classes, dim=dim, depth=depth, max_length=max_length)
         checks.sizes(state=state, expand=expand, kernel_size=kernel_size)
         checks.number("dropout", dropout, least=0, below=1)
-        self.embeddings = TokenEmbedding(vocabulary=vocabulary, dim=dim, max_length=max_length, dropout=dropout)
-        self.blocks = nn.ModuleList(
-            TextStateSpaceBlock(dim, expand * dim, state, kernel_size, dropout) for _ in range(depth)
+        norms = Norms(norm, norm_place)
+        self.embeddings = TokenEmbedding(
+            vocabulary=vocabulary, dim=dim, max_length=max_length, dropout=dropout, norm=norms.on_tokens(dim)
         )
-        self.norm = nn.LayerNorm(dim)
+        self.blocks = nn.ModuleList(
+            TextStateSpaceBlock(dim, expand * dim, state, kernel_size, dropout, norms) for _ in range(depth)
+        )
+        self.norm = norms.in_blocks(dim)
         self.classifier = nn.Linear(dim, classes)
 
     def read(self, embedded: Tensor, lengths: Tensor, past: Past | None) -> tuple[Tensor, Past]:
@@ -79,9 +86,9 @@ class TextStateSpace(CausalTextModel):
 class TextStateSpaceBlock(nn.Module):
     """x + out(silu(gates) * selective(inputs)), where inputs and gates are linear in norm(x)."""
 
-    def __init__(self, dim: int, inner: int, state: int, kernel_size: int, dropout: float) -> None:
+    def __init__(self, dim: int, inner: int, state: int, kernel_size: int, dropout: float, norms: Norms) -> None:
         super().__init__()
-        self.norm = nn.LayerNorm(dim)
+        self.norm = norms.in_blocks(dim)
         self.to_inner = nn.Linear(dim, 2 * inner, bias=False)
         self.selective = SelectiveStateSpace(inner, math.ceil(dim / 16), state, kernel_size)
         self.to_out = nn.Linear(inner, dim, bias=False)

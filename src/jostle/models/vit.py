@@ -12,6 +12,7 @@ from jostle.base import checks
 from jostle.base.errors import UsageError
 from jostle.models import register
 from jostle.models.images import check_images, check_patches
+from jostle.models.norms import Norms
 
 ATTENTIONS = ("softmax", "relu", "linear")
 UNIFORM = "uniform"
@@ -35,7 +36,7 @@ class SimpleVisionTransformer(nn.Module):
         dim_head: width of a head; need not be dim / heads.
         mlp_dim: hidden width of the MLP in each block.
         attention: ``softmax``, ``relu``, ``linear`` or ``uniform``; see ``PatchAttention``.
-        norms: False removes every LayerNorm, to show their effect; not part of any paper.
+        norm, norm_place: the kind of norms and where they are, see ``Norms``; papers have LayerNorm everywhere.
     """
 
     def __init__(
@@ -51,22 +52,22 @@ class SimpleVisionTransformer(nn.Module):
         dim_head: int = 64,
         mlp_dim: int = 512,
         attention: str = "softmax",
-        norms: bool = True,
+        norm: str = "layer",
+        norm_place: str = "everywhere",
     ) -> None:
         super().__init__()
         checks.sizes(image_size=image_size, channels=channels, classes=classes, patch_size=patch_size, dim=dim)
         checks.sizes(depth=depth, heads=heads, dim_head=dim_head, mlp_dim=mlp_dim)
-        checks.truth("norms", norms)
         check_patches(image_size, patch_size)
         self.image_size, self.channels, self.patch_size = image_size, channels, patch_size
-        patch_dim = channels * patch_size**2
-        self.embed = nn.Sequential(norm(patch_dim, norms), nn.Linear(patch_dim, dim), norm(dim, norms))
+        patch_dim, norms = channels * patch_size**2, Norms(norm, norm_place)
+        self.embed = nn.Sequential(norms.on_tokens(patch_dim), nn.Linear(patch_dim, dim), norms.on_tokens(dim))
         self.positions: Tensor  # (tokens, dim)
         self.register_buffer("positions", sincos_positions(image_size // patch_size, dim), persistent=False)
         self.blocks = nn.Sequential(
             *(SimpleViTBlock(dim, heads, dim_head, mlp_dim, attention, norms) for _ in range(depth))
         )
-        self.norm = norm(dim, norms)
+        self.norm = norms.in_blocks(dim)
         self.classifier = nn.Linear(dim, classes)
 
     def features(self, images: Tensor) -> Tensor:
@@ -115,18 +116,13 @@ def sincos_positions(grid: int, dim: int) -> Tensor:
     return torch.cat(parts, dim=1).to(torch.get_default_dtype())  # (tokens, dim)
 
 
-def norm(dim: int, norms: bool = True) -> nn.Module:
-    """LayerNorm over the last ``dim`` numbers, or with ``norms=False`` nothing."""
-    return nn.LayerNorm(dim) if norms else nn.Identity()
-
-
 class SimpleViTBlock(nn.Module):
     """Pre-norm block: x + attention(norm(x)), then x + mlp(norm(x)); tokens in, tokens out."""
 
-    def __init__(self, dim: int, heads: int, dim_head: int, mlp_dim: int, attention: str, norms: bool) -> None:
+    def __init__(self, dim: int, heads: int, dim_head: int, mlp_dim: int, attention: str, norms: Norms) -> None:
         super().__init__()
-        self.attention = nn.Sequential(norm(dim, norms), PatchAttention(dim, heads, dim_head, attention))
-        self.mlp = nn.Sequential(norm(dim, norms), nn.Linear(dim, mlp_dim), nn.GELU(), nn.Linear(mlp_dim, dim))
+        self.attention = nn.Sequential(norms.in_blocks(dim), PatchAttention(dim, heads, dim_head, attention))
+        self.mlp = nn.Sequential(norms.in_blocks(dim), nn.Linear(dim, mlp_dim), nn.GELU(), nn.Linear(mlp_dim, dim))
 
     def forward(self, tokens: Tensor) -> Tensor:
         """One block, (batch, tokens, dim) -> (batch, tokens, dim)."""

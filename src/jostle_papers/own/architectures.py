@@ -55,9 +55,9 @@ def networks(*, dim: int, depth: int, heads: int, mlp_dim: int, hidden: tuple[in
     made |= {
         MIXER: mixer,
         "vision-ssm": Network.of("vision-ssm", _RATE, **patches, expand=1, state=4),
-        without_norms(SOFTMAX): vit.with_sizes(norms=False),
-        without_norms(UNIFORM): vit.with_sizes(attention="uniform", norms=False),
-        without_norms(MIXER): mixer.with_sizes(norms=False),
+        without_norms(SOFTMAX): vit.with_sizes(norm="none"),
+        without_norms(UNIFORM): vit.with_sizes(attention="uniform", norm="none"),
+        without_norms(MIXER): mixer.with_sizes(norm="none"),
         "convmixer": Network.of("convmixer", _RATE, **patches, kernel_size=5),
         "cnn": Network.of("cnn", _RATE, **image, width=width, hidden=8 * width),
         "mlp": Network.of("mlp", _RATE, **image, hidden=hidden),
