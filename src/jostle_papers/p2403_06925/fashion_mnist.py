@@ -2,18 +2,17 @@
 
 from jostle.studies.catalogue import register
 from jostle.studies.study import Drawing
-from jostle.studies.verdict import Expectation, beyond, is_less
+from jostle.studies.verdict import Expectation, beyond, is_smaller
 from jostle_papers.p2403_06925 import fashion
 from jostle_papers.trained import (
     TrainedRecords,
     TrainingSettings,
     TrainingStudy,
     against_variance,
-    at_accuracy,
     at_variances,
-    in_common,
+    less_sensitive,
+    sensitivity_at_accuracy,
 )
-from jostle_papers.trained.records import BySeed, TrainedRecord, log_sensitivity
 
 _FINAL = at_variances(0.25, 1.0, 2.0, 15.0, 25.0)
 _OTHERS = ("mlp-leaky-relu", "mlp-sigmoid", "cnn")
@@ -63,29 +62,16 @@ class FashionMnist(TrainingStudy):
 
     def expectations(self, records: TrainedRecords) -> list[Expectation]:
         others = [name for name in _OTHERS if name in records.settings.networks]
-        vit = _logs(records, "vit-small")
-        claimed = [
-            is_less(f"log sensitivity of vit-small - of {name}, after all images", vit, _logs(records, name))
+        claimed = [less_sensitive(records, "vit-small", name, when="after all images") for name in others]
+        further = [
+            less_sensitive(records, "vit-small", name, noise) for noise in records.settings.final for name in others
+        ]
+        further += [
+            is_smaller(
+                f"sensitivity of vit-small / of {name}, where each first had 90 % of its images right",
+                sensitivity_at_accuracy(records, "vit-small", 0.9),
+                sensitivity_at_accuracy(records, name, 0.9),
+            )
             for name in others
         ]
-        further = []
-        for noise in records.settings.final:
-            vit = _logs(records, "vit-small", noise)
-            further += [
-                is_less(f"log sensitivity of vit-small - of {name}, {noise}", vit, _logs(records, name, noise))
-                for name in others
-            ]
-        for name in others:
-            both = in_common(at_accuracy(records, "vit-small", 0.9), at_accuracy(records, name, 0.9))
-            said = f"sensitivity of vit-small - of {name}, where each first had 90 % of its images right"
-            further.append(is_less(said, *both))
         return [*claimed, *map(beyond, further)]
-
-
-def _logs(records: TrainedRecords, name: str, noise: str = "") -> BySeed:
-    """Log sensitivity at the end by seed, to the study's noise or to other noise."""
-
-    def value(record: TrainedRecord) -> float:
-        return log_sensitivity(record.final[noise] if noise else record.epochs[-1].measured)
-
-    return records.where(network=name).by("seed", value)

@@ -39,6 +39,8 @@ class Figure19(TrainingStudy):
     deviations = (
         cifar.MATCHED,
         cifar.SMALL_SCALE,
+        "The files of SVHN are not part of jostle: `jostle data get svhn` fetches train_32x32.mat and test_32x32.mat. "
+        "Without them only smoke scale runs, on embedded digits.",
         "Every seed draws its own training images at small scale.",
         "The paper speaks of 60,000 training images; the official training set has 73,257, which are used.",
     )

@@ -76,6 +76,7 @@ class LanguageChoices(NetworkStudy[ChoicesRecord]):
     )
     source = "Section 6 and its released code"
     version = 1
+    earlier_looks = (3,)
     scales = {scale: with_partly_trained(text.at_scale(scale, "qqp", (ENCODER, LSTM))) for scale in SCALES}
     deviations = (
         text.MATCHED,

@@ -1,6 +1,7 @@
 """Section 6 on MRPC at the paper's own size: one learning rate, natural share of the classes, noise in three places."""
 
 import copy
+import math
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,12 +16,20 @@ from jostle.sampling import Until
 from jostle.studies.catalogue import register
 from jostle.studies.records import Records
 from jostle.studies.study import Context, Drawing
-from jostle.studies.verdict import Expectation, beyond, is_less
+from jostle.studies.verdict import Expectation, beyond, is_smaller
 from jostle.tokens import Embeddings
 from jostle_papers.language import TextSizes, TextTrainingSettings, text_networks
 from jostle_papers.language.networks import EmbeddedTwice
 from jostle_papers.p2403_06925 import text
-from jostle_papers.trained import NetworkCell, NetworkStudy, TrainedRecord, TrainingCell, TrainingSettings
+from jostle_papers.trained import (
+    NetworkCell,
+    NetworkStudy,
+    TrainedRecord,
+    TrainingCell,
+    TrainingSettings,
+    less_sensitive,
+    sensitivity_at_end,
+)
 from jostle_papers.trained.course import AT_END
 from jostle_papers.trained.figures import mean_and_range
 from jostle_papers.trained.records import BySeed, Sensitivity, log_sensitivity
@@ -122,32 +131,28 @@ class Mrpc(NetworkStudy[MrpcRecord]):
         return [*super().figures(records), _draw_shares(shares)]
 
     def expectations(self, records: MrpcRecords) -> list[Expectation]:
-        end = {name: _logs(records, name) for name in NAMES}
-        claimed = [
-            is_less(f"log sensitivity of {name} - of lstm, after all samples", end[name], end["lstm"])
-            for name in ("encoder", "encoder-relu")
-        ]
-        further = [is_less("log sensitivity of encoder-relu - of encoder", end["encoder-relu"], end["encoder"])]
-        twice = {name: _logs(records, name, TWICE) for name in ("encoder", "encoder-relu")}
+        encoders = ("encoder", "encoder-relu")
+        claimed = [less_sensitive(records, name, "lstm", when="after all samples") for name in encoders]
+        further = [less_sensitive(records, "encoder-relu", "encoder")]
+        lstm = sensitivity_at_end(records, "lstm")
         further += [
-            is_less(f"log sensitivity of {name} - of lstm, as in the released code", values, end["lstm"])
-            for name, values in twice.items()
+            is_smaller(
+                f"sensitivity of {name} / of lstm, as in the released code", _elsewhere(records, name, TWICE), lstm
+            )
+            for name in encoders
         ]
-        before = {name: _logs(records, name, BEFORE) for name in NAMES}
+        before = {name: _elsewhere(records, name, BEFORE) for name in NAMES}
         further += [
-            is_less(f"log sensitivity of {name} - of lstm, noise before LayerNorm", before[name], before["lstm"])
-            for name in ("encoder", "encoder-relu")
+            is_smaller(f"sensitivity of {name} / of lstm, noise before LayerNorm", before[name], before["lstm"])
+            for name in encoders
         ]
         return [*claimed, *map(beyond, further)]
 
 
-def _logs(records: MrpcRecords, name: str, place: str = "") -> BySeed:
-    """Log sensitivity at the end by seed, to the study's noise or to noise in another place."""
-
-    def value(record: MrpcRecord) -> float:
-        return log_sensitivity(record.elsewhere[place] if place else record.epochs[-1].measured)
-
-    return records.where(network=name).by("seed", value)
+def _elsewhere(records: MrpcRecords, name: str, place: str) -> BySeed:
+    """Sensitivity at the end by seed, to noise in another place: (flips + 1/2) / (n + 1), never 0."""
+    part = records.where(network=name)
+    return part.by("seed", lambda record: math.exp(log_sensitivity(record.elsewhere[place])))
 
 
 def _looked_by_all(courses: list[Any]) -> set[int]:

@@ -20,6 +20,6 @@ def trained_record(kind=TrainedRecord, **fields):
     return kind(**{**usual, **fields})
 
 
-def sensitivity(value):
+def sensitivity(value, passes=1):
     """A sensitivity of this value."""
-    return Sensitivity(value=value, low=value, high=value, level=0.95, passes=1)
+    return Sensitivity(value=value, low=value, high=value, level=0.95, passes=passes)
