@@ -4,7 +4,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from jostle.studies.evidence import Measured, paired
 from jostle.studies.records import Records
 from jostle.studies.schema import IfGiven, Struct
 from jostle.studies.study import Cell
@@ -203,11 +202,6 @@ def sensitivity_at_accuracy(records: TrainedRecords, name: str, accuracy: float)
     return {seed: _never_zero(one) for seed, one in found.items() if one is not None}
 
 
-def halvings(records: TrainedRecords, before: str, after: str) -> Measured:
-    """log2 of the ratio of two networks' sensitivities, over seeds: how often the first is halved to get the second."""
-    return paired(*(_logs(at_end(records, name)) for name in (before, after)))
-
-
 def final_value(records: TrainedRecords, name: str, final: str) -> BySeed:
     """One of the further measurements of the trained network, by seed."""
     return records.where(network=name).by("seed", lambda record: record.final[final].value)
@@ -246,7 +240,3 @@ def _first(record: TrainedRecord, accuracy: float) -> Sensitivity | None:
 
 def _never_zero(found: Sensitivity) -> float:
     return math.exp(log_sensitivity(found))
-
-
-def _logs(values: BySeed) -> BySeed:
-    return {seed: math.log2(value) if value else math.nan for seed, value in values.items()}

@@ -90,7 +90,7 @@ def learnt(
         accuracy: on the training inputs.
     """
     kept = records.keep(lambda _, record: record.train_accuracy >= accuracy)
-    right = f"has {accuracy:.3g} of its training inputs right"
+    right = f"has {100 * accuracy:g} % of its training inputs right"
     if len(kept) == len(records):
         return kept, [beyond(holds_for_all(f"every network {right}", 0, len(records)))]
     counts = {name: (len(kept.where(network=name)), len(records.where(network=name))) for name in _names(records)}

@@ -267,7 +267,7 @@ def test_networks_that_did_not_learn_are_counted_and_left_out():
     kept, counted = trained.learnt(records, 0.98)
     assert len(kept) == 5
     [share] = studies.decide(counted, scale="small")
-    assert share.statement == "share of seeds from which b has 0.98 of its training inputs right"
+    assert share.statement == "share of seeds from which b has 98 % of its training inputs right"
     assert share.value == pytest.approx(2 / 3)
     assert share.is_beyond
     everyone, [all_of_them] = trained.learnt(records, 0.5)
