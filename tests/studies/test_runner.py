@@ -49,7 +49,13 @@ def test_a_study_ends_in_records_figures_and_a_verdict(tmp_path):
     result = toy(tmp_path)
     folder = tmp_path / "toy" / "noise" / "small"
     assert result.folder == folder
-    assert {path.name for path in folder.iterdir()} == {"records.jsonl", "figures", "summary.json", ".lock"}
+    assert {path.name for path in folder.iterdir()} == {
+        "records.jsonl",
+        "figures",
+        "summary.json",
+        ".lock",
+        ".finished",
+    }
     assert {path.name for path in (folder / "figures").iterdir()} == {"by-seed.svg", "again.svg"}
     store = Store(folder / "records.jsonl")
     assert next(iter(store)) == "study"

@@ -70,6 +70,20 @@ class Registry(Generic[Thing]):
             raise unknown_name(self.kind, name, self.names())
         return self._things[name]
 
+    def is_loaded(self, name: str) -> bool:
+        """Whether ``get`` would find it without importing anything."""
+        return name in self._things
+
+    def home(self, name: str) -> str:
+        """Where a name comes from, ``module`` or ``module:object``; an unknown name answers with near matches."""
+        if name in self.homes:
+            return self.homes[name]
+        if name in self._published:
+            return self._published[name].value
+        if name not in self._things:
+            raise unknown_name(self.kind, name, self.names())
+        return str(getattr(self._things[name], "__module__", ""))
+
     def names(self) -> list[str]:
         """All names, sorted."""
         return sorted({*self._things, *self.homes, *self._published})

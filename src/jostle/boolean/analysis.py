@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from torch import Tensor
 
 from jostle.base import checks
 from jostle.base.errors import UsageError
@@ -18,12 +17,14 @@ from jostle.base.progress import Progress
 from jostle.base.specs import written
 from jostle.boolean import fourier, pointwise, stability
 from jostle.boolean.cube import LARGEST, dimension, subset_row
-from jostle.boolean.sampled import SampledAnalysis, sample
+from jostle.boolean.functions import KnownFunction
 from jostle.boolean.stability import RHOS, Inequality
-from jostle.boolean.tables import Evaluator, Output, as_table, tabulate
+from jostle.boolean.tables import Output, as_table, check_options
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+    from jostle.boolean.sampled import SampledAnalysis
 
 Floats = NDArray[np.float64]
 Method = Literal["auto", "exact", "sampled"]
@@ -86,17 +87,24 @@ def analyse(
     bits = _bits(f, n)
     if method != "exact" and bits > LARGEST and bits * samples > _MOST:
         raise UsageError(f"{samples:,} samples of {bits:,} bits are too many to hold; take fewer samples or bits")
-    evaluator = Evaluator(f, output, tie, tensors)
+    check_options(output, tie)
     if method == "exact" and bits > LARGEST:
         raise UsageError(f"n={bits} is too large for method='exact', 2^n evaluations; the limit is {LARGEST}")
-    if method == "exact" or (method == "auto" and bits <= LARGEST):
+    is_exact = method == "exact" or (method == "auto" and bits <= LARGEST)
+    if is_exact and isinstance(f, KnownFunction):
+        return Analysis.of(as_table(f.table(), output, tie, "f"))
+    from jostle.boolean.evaluator import Evaluator, tabulate  # only here: a table needs no torch
+    from jostle.boolean.sampled import sample
+
+    evaluator = Evaluator(f, output, tie, tensors)
+    if is_exact:
         return Analysis.of(tabulate(evaluator, bits, batch_size))
     return sample(evaluator, bits, samples, level, seed, batch_size, progress)
 
 
 def _table(values: Any, n: int | None, output: Output, tie: int | None) -> NDArray[Any]:
     """``values`` as a table of n bits."""
-    if not isinstance(values, np.ndarray | Tensor | list | tuple):
+    if not isinstance(values, np.ndarray | list | tuple) and not hasattr(values, "detach"):
         raise UsageError(f"f of type {type(values).__name__} is neither a function of bits nor a table of 2^n values")
     table = as_table(values, output, tie)
     found = len(table).bit_length() - 1

@@ -16,8 +16,8 @@ from jostle.base.progress import Progress
 from jostle.base.randomness import Stream
 from jostle.base.specs import written
 from jostle.boolean.cube import subset_row
+from jostle.boolean.evaluator import Evaluator
 from jostle.boolean.stability import RHOS, check_rho
-from jostle.boolean.tables import Evaluator
 from jostle.estimates import Measurement, measure
 from jostle.estimates.result import plain
 from jostle.intervals import fixed

@@ -1,7 +1,7 @@
-"""Tables: a function of n bits as its 2^n values in table order (``jostle.boolean.cube``), computed, checked, in files.
+"""Tables: a function of n bits as its 2^n values in table order (``jostle.boolean.cube``), checked, in files.
 
-A table is int8 if all its values are -1 or 1 and float64 otherwise. ``tabulate`` evaluates a function at every point,
-``as_table`` checks values that a caller has, ``read_table`` and ``write_table`` are for files. In a file the way values
+A table is int8 if all its values are -1 or 1 and float64 otherwise. ``as_table`` checks values that a caller has,
+``read_table`` and ``write_table`` are for files; ``evaluator`` makes the table of a function. In a file the way values
 are written decides what they mean:
 
 1. ``.npy``: a one-dimensional array; pickles are refused.
@@ -13,21 +13,17 @@ are written decides what they mean:
 5. Several words of 0s and 1s such as ``0110 1001`` could be bits or numbers and are refused.
 """
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
 
 from jostle.base import checks
 from jostle.base.errors import UsageError
 from jostle.base.files import read_text, replacing, write_text
-from jostle.base.model import call, check_outputs, device_of, eval_mode, logits_of
-from jostle.boolean.cube import LARGEST, dimension, points
+from jostle.boolean.cube import LARGEST, dimension
 
 Output = Literal["auto", "values", "sign"]
 
@@ -39,110 +35,27 @@ _LARGEST_VALUE = 1e140
 _SHOWN = 20  # characters of a wrong value in a message
 
 
-class Evaluator:
-    """A function f of n bits that gives one number for each point of a batch.
-
-    Modules get tensors in the dtype and on the device of their parameters; other callables get float64 arrays.
-
-    Arguments:
-        f: from (batch, n) to (batch,), (batch, 1), or (batch, 2), the logits of the classes -1 and +1.
-        output: ``values`` of f as they are, ``sign`` for predictions, ``auto``: values, and truth values as -1 and +1.
-        tie: the sign of an output of exactly 0; by default such an output is an error.
-        tensors: give a callable that is not a module tensors instead of arrays.
-    """
-
-    def __init__(self, f: Callable[..., Any], output: Output, tie: int | None, tensors: bool) -> None:
-        check_options(output, tie)
-        self.f, self.output, self.tie = f, output, tie
-        is_module = isinstance(f, nn.Module)
-        held = [parameter.dtype for parameter in f.parameters()] if isinstance(f, nn.Module) else []
-        floating = (dtype for dtype in held if dtype.is_floating_point)
-        self.dtype = next(floating, torch.get_default_dtype() if is_module else torch.float64)
-        self.device = device_of(f)
-        takes_tensors = tensors or is_module
-        self._answer = f if takes_tensors else lambda batch: _numbers(f(batch.numpy()))
-        self._hint = "" if takes_tensors else " (f is given numpy arrays; tensors=True gives it torch tensors)"
-        self.passes = 0  # points evaluated so far
-        self.saw_only_signs = self.saw_only_bits = True  # in all outputs so far
-
-    @contextmanager
-    def evaluating(self) -> Iterator[None]:
-        """Inside, f is in eval mode and no gradients are recorded."""
-        with eval_mode(self.f), torch.inference_mode():
-            yield
-
-    def __call__(self, batch: Tensor) -> Tensor:
-        """f at a batch of points, (batch, n) -> (batch,): signs as int8 for ``output="sign"``, else float64."""
-        given = batch.to(self.device, self.dtype, copy=True)  # a copy, because f may write into it
-        answer = logits_of(call(self._answer, given, name="f", hint=self._hint), name="f").detach().cpu()
-        check_outputs(answer, len(batch), name="f")
-        self.passes += len(batch)
-        if answer.dtype == torch.bool:
-            answer = 2 * answer.to(torch.int8) - 1
-        if answer.is_complex():
-            raise UsageError("f gives complex numbers; expected real ones")
-        if answer.dim() == 2 and answer.shape[1] == 2 and self.output == "sign":
-            answer = answer[:, 1] - answer[:, 0]
-        if answer.numel() != len(batch):
-            raise UsageError(
-                f"f answered {len(batch)} inputs with shape {tuple(answer.shape)}; expected one number an input"
-                + ("" if self.output == "sign" else ", or two logits with output='sign'")
-            )
-        numbers = answer.reshape(len(batch)).double()
-        if not bool(numbers.isfinite().all()):
-            raise UsageError(f"f is not finite at {int((~numbers.isfinite()).sum())} of {len(batch)} inputs")
-        if self.output == "sign":
-            return torch.from_numpy(signs_of(numbers.numpy(), self.tie, "f"))
-        self.saw_only_signs &= bool((numbers.abs() == 1).all())
-        self.saw_only_bits &= bool(((numbers == 0) | (numbers == 1)).all())
-        return numbers
-
-    def values_at(self, points: NDArray[np.float64], batch_size: int) -> NDArray[np.float64]:
-        """f at any number of points: (count, n) -> (count,)."""
-        with self.evaluating():
-            parts = [self(torch.from_numpy(points[i : i + batch_size])) for i in range(0, len(points), batch_size)]
-        return torch.cat(parts).double().numpy()
-
-    def check_bits(self) -> None:
-        """Raise if all values so far were 0 or 1: f is probably meant as truth values."""
-        if self.output == "auto" and self.saw_only_bits and not self.saw_only_signs:
-            raise _bits_error("f")
-
-
-def tabulate(evaluator: Evaluator, n: int, batch_size: int) -> NDArray[Any]:
-    """The table of f: each of the 2^n points is evaluated once."""
-    table: NDArray[Any] = np.empty(2**n, dtype=np.int8)
-    with evaluator.evaluating():
-        for start in range(0, 2**n, batch_size):
-            stop = min(start + batch_size, 2**n)
-            found = evaluator(torch.from_numpy(points(n, start, stop))).numpy()
-            if table.dtype == np.int8 and not np.all(np.abs(found) == 1):
-                table = table.astype(np.float64)
-            table[start:stop] = found
-    return _check_values(table, evaluator.output, "f")
-
-
-def as_table(values: Any, output: Output, tie: int | None) -> NDArray[Any]:
+def as_table(values: Any, output: Output, tie: int | None, name: str = "the table") -> NDArray[Any]:
     """``values`` (a list, an array or a tensor) as a table; ``output`` and ``tie`` as for ``Evaluator``."""
-    if isinstance(values, Tensor):
+    if hasattr(values, "detach"):  # a tensor, without importing torch to ask
         values = values.detach().cpu()
         values = (values.double() if values.is_floating_point() else values).numpy()
     try:
         table = np.asarray(values)
     except ValueError as error:
-        raise UsageError(f"the table cannot be read as numbers: {error}") from None
+        raise UsageError(f"{name} cannot be read as numbers: {error}") from None
     if table.dtype.kind not in "biuf":
-        raise UsageError(f"the table holds values of type {table.dtype}; expected real numbers or truth values")
+        raise UsageError(f"{name} holds values of type {table.dtype}; expected real numbers or truth values")
     if table.ndim != 1:
-        raise UsageError(f"the table has shape {table.shape}; expected one value for each input, (2^n,)")
+        raise UsageError(f"{name} has shape {table.shape}; expected one value for each input, (2^n,)")
     if dimension(table) > LARGEST:
-        raise UsageError(f"the table is for {dimension(table)} bits; tables of up to {LARGEST} bits are analysed")
+        raise UsageError(f"{name} is for {dimension(table)} bits; tables of up to {LARGEST} bits are analysed")
     check_options(output, tie)
     if table.dtype == np.bool_:
         return np.where(table, np.int8(1), np.int8(-1))
     if not np.isfinite(table).all():
-        raise UsageError(f"the table is not finite at {int((~np.isfinite(table)).sum())} of {len(table)} inputs")
-    return signs_of(table, tie, "the table") if output == "sign" else _check_values(table, output, "the table")
+        raise UsageError(f"{name} is not finite at {int((~np.isfinite(table)).sum())} of {len(table)} inputs")
+    return signs_of(table, tie, name) if output == "sign" else check_values(table, output, name)
 
 
 def signs_of(numbers: NDArray[Any], tie: int | None, name: str) -> NDArray[np.int8]:
@@ -160,30 +73,23 @@ def check_options(output: str, tie: int | None) -> None:
         raise checks.wrong("tie", tie, "-1 or 1: the sign of an output of exactly 0")
 
 
-def _check_values(table: NDArray[Any], output: Output, name: str) -> NDArray[Any]:
+def check_values(table: NDArray[Any], output: Output, name: str) -> NDArray[Any]:
     """Finite values as a table; raises on truth values 0 and 1, and on values whose squares overflow."""
     if _all_in(table, (-1, 1)):
         return table.astype(np.int8)
     if output == "auto" and _all_in(table, (0, 1)) and table.any():
-        raise _bits_error(name)
+        raise bits_error(name)
     if max(abs(float(table.min())), abs(float(table.max()))) > _LARGEST_VALUE:
         raise UsageError(f"{name} has values beyond ±{_LARGEST_VALUE:g}, whose squares overflow; scale them down")
     return table.astype(np.float64)
 
 
-def _bits_error(name: str) -> UsageError:
+def bits_error(name: str) -> UsageError:
+    """The error for truth values where numbers are expected."""
     return UsageError(
         f"{name} has the values 0 and 1: write 2 * f - 1 for a function into ±1, whose sensitivity counts flips, "
         "or give output='values' to analyse them as real numbers"
     )
-
-
-def _numbers(answer: Any) -> NDArray[Any]:
-    """The answer of a callable as an array of numbers."""
-    array = np.asarray(answer)
-    if array.dtype.kind not in "biufc":
-        raise UsageError(f"f answered with {type(answer).__name__}; expected one number for each input")
-    return array.astype(np.float64) if array.dtype.kind == "f" else array
 
 
 def _all_in(table: NDArray[Any], allowed: tuple[int, int]) -> bool:

@@ -193,10 +193,14 @@ def _print(
             numbers["largest_coefficients"] = [{"subset": list(subset), "value": value} for subset, value in largest]
         say(json.dumps({"name": name, **numbers}, indent=1))
         return
-    from jostle.boolean.analysis import exact_lines
-    from jostle.boolean.sampled import sampled_lines
+    if isinstance(found, Analysis):
+        from jostle.boolean.analysis import exact_lines
 
-    lines = exact_lines(found, rho) if isinstance(found, Analysis) else sampled_lines(found, rho)
+        lines = exact_lines(found, rho)
+    else:
+        from jostle.boolean.sampled import sampled_lines  # imports torch
+
+        lines = sampled_lines(found, rho)
     lines += [f"  {'coefficient':<20} {value:+.6g} of {_subset(subset)}" for subset, value in largest]
     if known is not None:
         lines += _formula_lines(known)

@@ -3,14 +3,18 @@
 import json
 import os
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 from rich.console import Console
 
+from jostle.base import checks
 from jostle.base.errors import FailureError, JostleError, UsageError
 from jostle.cli.options import whole
 from jostle.cli.output import say
+
+if TYPE_CHECKING:
+    from jostle import studies
 
 SCALE_HELP = "smoke: seconds; small: minutes; paper: the settings of the paper."
 SET_HELP = "KEY=VALUE: replace a setting; give it once for each. The result is labelled as modified, in its own folder."
@@ -61,14 +65,23 @@ def run(
     """
     console = Console(stderr=True, highlight=False, soft_wrap=True)
     overrides = _read_pairs(set_ or [])
-    for key, value in _KEEP_MEMORY.items():
-        os.environ.setdefault(key, value)
-    with console.status("loading torch"):
-        from jostle import studies
-    for one in name:
-        studies.get(one)  # an unknown name is an error before any work
-    results, failed = [], list[JostleError]()
-    for one in dict.fromkeys(name):
+    os.environ.update(_KEEP_MEMORY | os.environ)  # what the user has set stays
+    checks.whole("workers", workers, least=1)
+    asks_more = bool(overrides) or fresh or data is not None
+    known = _look_for_finished(name, scale, out, seeds, at_most if until_decided else None, asks_more, console)
+    from jostle import studies
+
+    summaries, failed = list[studies.Summary](), list[JostleError]()
+
+    def end(summary: studies.Summary, folder: Path) -> None:
+        summaries.append(summary)
+        if not as_json:
+            say(studies.told(summary, folder))
+
+    for one, before in known.items():
+        if before is not None:
+            end(before, out / one / scale)
+            continue
         try:
             result = studies.run(
                 one,
@@ -93,13 +106,32 @@ def run(
         except JostleError as error:  # raised together with earlier failures, after the finished studies are printed
             failed.append(error)
             break
-        results.append(result)
-        if not as_json:
-            say(str(result))
+        end(result.summary, result.folder)
     if as_json:
-        say(json.dumps([studies.to_plain(result.summary) for result in results], indent=1))
+        say(json.dumps([studies.to_plain(summary) for summary in summaries], indent=1))
     if failed:
         raise _join_errors(failed)
+
+
+def _look_for_finished(
+    names: list[str], scale: str, out: Path, seeds: int | None, at_most: int | None, asks_more: bool, console: Console
+) -> dict[str, "studies.Summary | None"]:
+    """The summaries of studies that are finished, None for the others; an unknown name is an error before any work.
+
+    Arguments:
+        names, scale, out, seeds, at_most: as for ``finished``.
+        asks_more: whether anything else is asked; then all are run.
+        console: shows what is waited for.
+    """
+    with console.status("starting"):
+        from jostle import studies
+        from jostle.studies.finished import finished
+    known = {name: None if asks_more else finished(name, scale, out, seeds, at_most) for name in names}
+    with console.status("loading torch"):
+        for name in names:
+            if known[name] is None:
+                studies.get(name)
+    return known
 
 
 def _read_pairs(texts: list[str]) -> dict[str, str]:

@@ -4,13 +4,13 @@ import hashlib
 import io
 import re
 from pathlib import Path
-from typing import Any
-
-from matplotlib.figure import Figure
+from typing import TYPE_CHECKING, Any
 
 from jostle.base.errors import UsageError
 from jostle.base.files import replacing
-from jostle.figures.style import styled
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 # Left out: dates, which differ between runs, and web addresses. The program is named: its files can be told.
 _METADATA: dict[str, dict[str, Any]] = {
@@ -26,7 +26,7 @@ _ID = re.compile(r'\sid="([^"]*)"')
 _REFERENCE = re.compile(r'url\(#([^)]+)\)|href="#([^"]+)"')
 
 
-def svg(figure: Figure) -> str:
+def svg(figure: "Figure") -> str:
     """``figure`` as one ``<svg>`` element for an HTML page.
 
     Text stays text: small, searchable, and drawn with the reader's fonts. There is no prolog, no metadata and no style
@@ -36,7 +36,7 @@ def svg(figure: Figure) -> str:
     return prefix_ids(text, f"j{hashlib.sha256(text.encode()).hexdigest()[:8]}-")
 
 
-def save(figure: Figure, path: str | Path) -> None:
+def save(figure: "Figure", path: str | Path) -> None:
     """Write ``figure`` to an .svg, .png (200 dots an inch) or .pdf file, whole or not at all."""
     suffix = Path(path).suffix.lower()
     if suffix not in _METADATA:
@@ -78,7 +78,9 @@ def _compact_tag(tag: str) -> str:
     return tag if "transform=" in tag else re.sub(r"(\d\.\d\d)\d+", r"\1", tag)  # a factor needs all its digits
 
 
-def _render(figure: Figure, suffix: str) -> bytes:
+def _render(figure: "Figure", suffix: str) -> bytes:
+    from jostle.figures.style import styled  # imports matplotlib, which a page of finished figures does not need
+
     buffer = io.BytesIO()
     with styled():
         figure.savefig(buffer, format=suffix[1:], dpi=200, facecolor="white", metadata=_METADATA[suffix])

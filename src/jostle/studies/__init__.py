@@ -27,7 +27,7 @@ from jostle.studies.evidence import (
     scaled,
     unpaired,
 )
-from jostle.studies.folder import Summary
+from jostle.studies.folder import Summary, told
 from jostle.studies.records import Records
 from jostle.studies.runner import CellsFailedError, Result, run
 from jostle.studies.schema import IfGiven, Struct, from_plain, to_plain
@@ -100,6 +100,7 @@ __all__ = [
     "scaled",
     "scoreboard",
     "to_plain",
+    "told",
     "unpaired",
     "within",
 ]

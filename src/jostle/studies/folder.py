@@ -265,6 +265,19 @@ def read_summary(folder: Path) -> Summary | None:
         raise FailureError(f"{path} cannot be read: {error.strerror or error}") from None
 
 
+def told(summary: Summary, folder: Path) -> str:
+    """A summary as a few lines of text."""
+    modified = "".join(f" {name}={value}" for name, value in summary.modified.items())
+    scale = summary.scale + (f", modified:{modified}" if modified else "")
+    lines = [f"{summary.name} ({scale}): {summary.verdict}", f"  claim: {summary.claim}"]
+    for finding in summary.findings:
+        verdict = f"{finding.verdict}{' (beyond the claim)' if finding.is_beyond else ''}"
+        why = "; ".join(part for part in (finding.reason, finding.needs) if part)
+        reason = f" ({why})" if why else ""
+        lines.append(f"  {verdict}: {finding.statement}: {finding.measured}, expected {finding.expected}{reason}")
+    return "\n".join([*lines, f"  {summary.cells} cells in {folder}"])
+
+
 def write_summary(folder: Path, summary: Summary) -> None:
     """Write ``summary.json``, whole or not at all."""
     write_text(folder / SUMMARY, json.dumps(to_plain(summary), indent=1) + "\n")

@@ -14,7 +14,8 @@ from jostle.base.registry import unknown_name
 from jostle.studies import folder as folders
 from jostle.studies.catalogue import get
 from jostle.studies.evidence import LEAST_SEEDS
-from jostle.studies.folder import CellLine, FigureEntry, Identity, RecordFile, SessionLine, StudyLine, Summary
+from jostle.studies.finished import mark_finished
+from jostle.studies.folder import CellLine, FigureEntry, Identity, RecordFile, SessionLine, StudyLine, Summary, told
 from jostle.studies.looks import AT_MOST, planned, share_of_error
 from jostle.studies.records import Records
 from jostle.studies.schema import from_plain
@@ -69,15 +70,7 @@ class Result:
         return self.summary.verdict
 
     def __str__(self) -> str:
-        modified = "".join(f" {name}={value}" for name, value in self.summary.modified.items())
-        scale = self.summary.scale + (f", modified:{modified}" if modified else "")
-        lines = [f"{self.summary.name} ({scale}): {self.verdict}", f"  claim: {self.summary.claim}"]
-        for finding in self.findings:
-            verdict = f"{finding.verdict}{' (beyond the claim)' if finding.is_beyond else ''}"
-            why = "; ".join(part for part in (finding.reason, finding.needs) if part)
-            reason = f" ({why})" if why else ""
-            lines.append(f"  {verdict}: {finding.statement}: {finding.measured}, expected {finding.expected}{reason}")
-        return "\n".join([*lines, f"  {len(self.records)} cells in {self.folder}"])
+        return told(self.summary, self.folder)
 
 
 def run(
@@ -135,9 +128,10 @@ def run(
                 _work(plan, jobs, workers, file, file.begin_session(session), progress)
             return _sum_up(plan, file)
 
-        if not until_decided:
-            return finish(plan)
-        return _finish_looks(plan, file, looks, finish)
+        result = _finish_looks(plan, file, looks, finish) if until_decided else finish(plan)
+        if not plan.identity.modified:
+            mark_finished(name, plan.folder, seeds, at_most if until_decided else None)
+        return result
 
 
 def _finish_looks(plan: "_Plan", file: RecordFile, looks: Sequence[int], finish: "Callable[[_Plan], Result]") -> Result:

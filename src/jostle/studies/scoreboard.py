@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jostle.base.errors import UsageError
-from jostle.studies.catalogue import STUDIES
+from jostle.studies.finished import current_version
 from jostle.studies.folder import ASIDE, RECORDS, RecordFile, StudyLine, Summary, read_summary
 from jostle.studies.schema import Struct
 from jostle.studies.settings import SCALES
@@ -65,7 +65,7 @@ def row(folder: Path, file: RecordFile, study: StudyLine) -> Row:
         minutes = sum(cell.seconds for cell in cells.values()) / 60
         return Row(study.name, study.claim, (), "unfinished", verdict, label, minutes, folder)
     status = verdict = str(summary.verdict)
-    now = _current_version(study.name)
+    now = current_version(study.name)
     if now not in (None, summary.version):
         status, verdict = "outdated", f"outdated: {verdict} by version {summary.version}, now it is {now}"
     measured = tuple(in_words(summary.findings))
@@ -124,8 +124,3 @@ def _escape(text: str) -> str:
     for character in "|<>*_`[]":
         plain = plain.replace(character, f"\\{character}")
     return plain
-
-
-def _current_version(name: str) -> int | None:
-    """The version of the study now; None for a study this jostle does not have."""
-    return STUDIES.get(name).version if name in STUDIES.names() else None

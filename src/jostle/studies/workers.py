@@ -29,7 +29,6 @@ from pathlib import Path
 from typing import cast
 
 import numpy as np
-import torch
 
 from jostle.base.errors import KeptFileError, UsageError
 from jostle.base.files import set_aside
@@ -131,6 +130,8 @@ def _plain_record(record: object) -> Record:
 @contextlib.contextmanager
 def alone(key: str) -> Iterator[None]:
     """Inside, global states of torch, numpy and Python are a function of ``key``; afterwards they are as before."""
+    import torch  # only here: a study that is finished does not wait for it
+
     seed = int.from_bytes(hashlib.sha256(f"jostle cell {key}".encode()).digest()[:4], "big")
     threads, dtype = torch.get_num_threads(), torch.get_default_dtype()
     python, numpy = random.getstate(), np.random.get_state()  # noqa: NPY002

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from jostle import figures
 from jostle.boolean import cube, fourier, functions, pointwise, stability
-from jostle.boolean.random_networks import random_networks
+from jostle.boolean.ensembles import random_networks
 from jostle.studies.catalogue import register
 from jostle.studies.evidence import proportion
 from jostle.studies.records import Records

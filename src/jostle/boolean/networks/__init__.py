@@ -1,7 +1,7 @@
 """Networks on bits, by name: one file for each architecture, written from its paper, and ``create`` to build one.
 
 A network here takes (batch, n) of -1 and 1, for one n, to (batch,) logits. It consists of plain tensor operations, so
-that ``torch.func.vmap`` evaluates many networks at once. ``jostle.boolean.random_networks`` draws ensembles of them and
+that ``torch.func.vmap`` evaluates many networks at once. ``jostle.boolean.ensembles`` draws ensembles of them and
 measures their sensitivity; the studies of papers train them. To add a network, imitate ``mlp.py``: a class whose sizes
 are keyword-only and have defaults, the first of them ``n``, with the decorator ``register``, and its module in
 ``homes`` below. A parameter that random initialisation must not change is listed in the class attribute ``keeps`` of

@@ -9,7 +9,7 @@ import torch
 
 from jostle.base.errors import UsageError
 from jostle.boolean import networks
-from jostle.boolean.random_networks import (
+from jostle.boolean.ensembles import (
     Ensemble,
     _points,
     _signs_and_sensitivities,
