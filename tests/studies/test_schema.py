@@ -147,6 +147,7 @@ def damage(folder, change):
     [place] = [number for number, line in enumerate(lines) if json.loads(line)["key"] == "cell/a/seed=0"]
     entry = json.loads(lines[place])
     change(entry["record"])
+    del entry["crc32"]  # as in records from before there were checksums
     path.write_text("\n".join([*lines[:place], json.dumps(entry), *lines[place + 1 :]]) + "\n")
 
 

@@ -16,7 +16,12 @@ from jostle.studies.evidence import (
 )
 from jostle.studies.records import Records
 from jostle.studies.study import Context, Drawing, Study
-from jostle.studies.verdict import Expectation, beyond, is_above, is_less
+from jostle.studies.verdict import (
+    Expectation,
+    beyond,
+    is_above,
+    is_smaller,
+)
 from jostle.worst.search import draw_counts
 from jostle_papers.language import TextTrainingSettings
 from jostle_papers.own import penalties
@@ -29,10 +34,9 @@ from jostle_papers.trained import (
     NetworkCell,
     Networks,
     TrainingSettings,
-    at_matched_accuracy,
     follow,
+    learnt,
     mean_and_range,
-    where_all_learnt,
 )
 
 WORDS, IMAGES, TEXTS = "words", "images", "texts"
@@ -151,10 +155,8 @@ class AverageToWorst(Study[AverageSettings, AverageCell, LadderRecord | MapRecor
     def expectations(self, records: AverageRecords) -> list[Expectation]:
         found = []
         for data, accuracy in ACCURACY.items():
-            compared = _compared(records, data)
-            asked = [*_ranking(compared, data), *map(beyond, _ratios(compared, data))]
-            found += at_matched_accuracy(compared, asked, accuracy)[: len(asked)]
-            found += map(beyond, at_matched_accuracy(_trained_on(records, data), [], accuracy))
+            compared, counted = learnt(_trained_on(records, data), accuracy)
+            found += [*_ranking(compared, data), *map(beyond, _ratios(compared, data)), *counted]
         return found
 
 
@@ -166,11 +168,6 @@ def _trained_on(records: AverageRecords, data: str) -> LadderRecords:
     """The records of the networks trained on one kind of data."""
     part = records.where(data=data).of(AverageCell, LadderRecord)
     return Records(part.cells, {cell.key: one for cell, one in part}, _training(records.settings, data), records.scale)
-
-
-def _compared(records: AverageRecords, data: str) -> LadderRecords:
-    """The same for the seeds from which all networks reached the training accuracy that counts."""
-    return where_all_learnt(_trained_on(records, data), ACCURACY[data])
 
 
 def _names(records: LadderRecords, data: str) -> list[str]:
@@ -191,11 +188,11 @@ def _ranking(records: LadderRecords, data: str) -> list[Expectation]:
     found = []
     for radius in _AT:
         for first, second in combinations(_names(records, data), 2):
-            average = f"share of {data[:-1]} tokens that flip on average, r = {radius:g}: {first} - {second}"
-            worst = f"share of {data[:-1]} tokens that flip at worst, r = {radius:g}: {second} - {first}"
+            average = f"share of {data[:-1]} tokens that flip on average, r = {radius:g}: {first} / {second}"
+            worst = f"share of {data[:-1]} tokens that flip at worst, r = {radius:g}: {second} / {first}"
             found += [
-                is_less(average, _average(records, first, radius), _average(records, second, radius)),
-                is_less(worst, _worst(records, second, radius), _worst(records, first, radius)),
+                is_smaller(average, _average(records, first, radius), _average(records, second, radius)),
+                is_smaller(worst, _worst(records, second, radius), _worst(records, first, radius)),
             ]
     return found
 
@@ -219,7 +216,7 @@ def _axis(records: AverageRecords, radius: float) -> Drawing:
     ]
     panels = [Panel(_TITLES[WORDS], LABELS[CHANGE], lines)]
     for data in (IMAGES, TEXTS):
-        compared = _compared(records, data)
+        compared = learnt(_trained_on(records, data), ACCURACY[data])[0]
         lines = [
             rungs(_LABELS[name], compared.where(network=name).column(lambda record: record.ladder), radius)
             for name in _names(compared, data)
@@ -240,7 +237,7 @@ def _safest(records: AverageRecords, radius: float) -> str:
     """Which networks have the smallest means, in words."""
     parts = []
     for data in (IMAGES, TEXTS):
-        compared = _compared(records, data)
+        compared = learnt(_trained_on(records, data), ACCURACY[data])[0]
         least = [
             min(_names(compared, data), key=lambda name: sum(read(compared, name, radius).values()))
             for read in (_average, _worst)
@@ -250,7 +247,7 @@ def _safest(records: AverageRecords, radius: float) -> str:
 
 
 def _against_radius(records: AverageRecords, data: str) -> Drawing:
-    compared, radii = _compared(records, data), records.settings.radii
+    compared, radii = learnt(_trained_on(records, data), ACCURACY[data])[0], records.settings.radii
     series = [
         mean_and_range(
             f"{_LABELS[name]}, {label}", radii, [list(read(compared, name, radius).values()) for radius in radii]

@@ -17,7 +17,15 @@ from jostle.studies.evidence import (
 )
 from jostle.studies.records import Records
 from jostle.studies.study import Cell, Context, Drawing, Study
-from jostle.studies.verdict import Expectation, beyond, is_above, is_below, is_less, within
+from jostle.studies.verdict import (
+    Expectation,
+    beyond,
+    is_above,
+    is_below,
+    is_less,
+    is_smaller,
+    within,
+)
 from jostle.worst.search import draw_counts
 from jostle_papers.own.average_ladder import Panel, crossing, draw_ladders, log_ratios, rungs
 from jostle_papers.own.average_maps import (
@@ -106,11 +114,11 @@ def _values(records: MapRecords, name: str, response: Response, rung: Rung, radi
 def _ranking(
     records: MapRecords, response: Response, rung: Rung, names: Sequence[str], radius: float = _AT
 ) -> list[Expectation]:
-    """That maps have this order, from the least to the largest, by the paired difference of neighbours."""
+    """That maps have this order, from the least to the largest, by the ratio of neighbours."""
     quantifier = "average" if rung == "mean" else "worst"
     return [
-        is_less(
-            f"{quantifier} {LABELS[response]}, r = {radius:g}: {MAP_LABELS[first]} - {MAP_LABELS[second]}",
+        is_smaller(
+            f"{quantifier} {LABELS[response]}, r = {radius:g}: {MAP_LABELS[first]} / {MAP_LABELS[second]}",
             _values(records, first, response, rung, radius),
             _values(records, second, response, rung, radius),
         )
@@ -164,9 +172,9 @@ def _others(records: MapRecords) -> list[Expectation]:
     linear_mean, softmax_mean, _ = (_values(records, name, CHANGE, "mean") for name in names)
     linear_worst, softmax_worst, relu_worst = (_values(records, name, CHANGE, "worst") for name in names)
     return [
-        is_less("average, r = 1: softmax attention - linear attention", softmax_mean, linear_mean),
-        is_less("worst, r = 1: ReLU attention - linear attention", relu_worst, linear_worst),
-        is_less("worst, r = 1: linear attention - softmax attention", linear_worst, softmax_worst),
+        is_smaller("average, r = 1: softmax attention / linear attention", softmax_mean, linear_mean),
+        is_smaller("worst, r = 1: ReLU attention / linear attention", relu_worst, linear_worst),
+        is_smaller("worst, r = 1: linear attention / softmax attention", linear_worst, softmax_worst),
         within("average of random features, r = 1, over the limit of many features", over_seeds(scaled), 1.0, 0.05),
     ]
 

@@ -25,8 +25,8 @@ from jostle_papers.trained import (
     TrainingSettings,
     accuracy_kept,
     at_end,
-    at_matched_accuracy,
     corrupted_accuracy,
+    learnt,
     unseen_accuracy,
 )
 
@@ -55,6 +55,7 @@ class CorrelationRecord(TrainedRecord):
     relative_sharpness: float
 
 
+_ACCURACY = 0.99  # on the training images, that a network must have to be compared
 CorrelationRecords = Records[TrainingSettings, NetworkCell, CorrelationRecord]
 _ByNetwork = dict[str, BySeed]
 
@@ -138,10 +139,11 @@ class _Correlations(NetworkStudy[CorrelationRecord]):
         return [_against_sensitivity(records, quantity) for quantity in _QUANTITIES]
 
     def expectations(self, records: CorrelationRecords) -> list[Expectation]:
-        over_networks = {quantity.stem: _over_networks(records, quantity) for quantity in _QUANTITIES}
+        kept, counted = learnt(records, _ACCURACY)
+        over_networks = {quantity.stem: _over_networks(kept, quantity) for quantity in _QUANTITIES}
         claimed = [over_networks.pop("accuracy-kept"), over_networks.pop("sharpness")]
-        over_seeds_only = [_over_seeds(records, quantity) for quantity in _QUANTITIES]
-        return [*at_matched_accuracy(records, claimed), *map(beyond, [*over_networks.values(), *over_seeds_only])]
+        over_seeds_only = [_over_seeds(kept, quantity) for quantity in _QUANTITIES]
+        return [*claimed, *counted, *map(beyond, [*over_networks.values(), *over_seeds_only])]
 
 
 @register
@@ -207,10 +209,10 @@ def _over_networks(records: CorrelationRecords, quantity: _Quantity) -> Expectat
 def _over_seeds(records: CorrelationRecords, quantity: _Quantity) -> Expectation:
     """The mean over seeds of the correlation, as evidence about these networks."""
     sensitivity, other = _both(records, quantity)
-    seeds = next(iter(sensitivity.values()))
+    seeds = set[int].intersection(*(set(by_seed) for by_seed in sensitivity.values()))
     found = {
         seed: rank_correlation(*({name: by[seed] for name, by in one.items()} for one in (sensitivity, other))).value
-        for seed in seeds
+        for seed in sorted(seeds)
     }
     return _expected(quantity, "of these networks, over seeds", bounded(over_seeds(found), -1.0, 1.0))
 

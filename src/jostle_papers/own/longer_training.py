@@ -1,9 +1,19 @@
 """Our own question: what happens to sensitivity when training continues after the last training error?"""
 
 from jostle.studies.catalogue import register
-from jostle.studies.verdict import Expectation, is_less
+from jostle.studies.verdict import (
+    Expectation,
+    is_smaller,
+)
 from jostle_papers.p2403_06925 import fashion
-from jostle_papers.trained import TrainedRecords, TrainingSettings, TrainingStudy, at_accuracy, at_end, in_common
+from jostle_papers.trained import (
+    TrainedRecords,
+    TrainingSettings,
+    TrainingStudy,
+    in_common,
+    sensitivity_at_accuracy,
+    sensitivity_at_end,
+)
 
 _NAMES = ("vit-small", "mlp-leaky-relu", "cnn")
 
@@ -40,17 +50,17 @@ class LongerTraining(TrainingStudy):
     )
 
     def expectations(self, records: TrainedRecords) -> list[Expectation]:
-        ends = {name: at_end(records, name) for name in records.settings.networks}
+        ends = {name: sensitivity_at_end(records, name) for name in records.settings.networks}
         falls = [
-            is_less(
-                f"sensitivity of {name} at the end - where it first had 99 % of the training images right",
-                *in_common(end, at_accuracy(records, name, 0.99)),
+            is_smaller(
+                f"sensitivity of {name} at the end / where it first had 99 % of the training images right",
+                *in_common(end, sensitivity_at_accuracy(records, name, 0.99)),
             )
             for name, end in ends.items()
         ]
         others = [name for name in ends if name != "vit-small"]
         least = [
-            is_less(f"sensitivity of vit-small - sensitivity of {name}, at the end", ends["vit-small"], ends[name])
+            is_smaller(f"sensitivity of vit-small / of {name}, at the end", ends["vit-small"], ends[name])
             for name in others
         ]
         return [*least, *falls]

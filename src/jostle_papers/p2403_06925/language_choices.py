@@ -75,6 +75,7 @@ class LanguageChoices(NetworkStudy[ChoicesRecord]):
         f"however the LSTM is trained and wherever the noise is added ({text.AT_SMALL_SCALE})."
     )
     source = "Section 6 and its released code"
+    earlier_looks = (3,)
     version = 1
     earlier_looks = (3,)
     scales = {scale: with_partly_trained(text.at_scale(scale, "qqp", (ENCODER, LSTM))) for scale in SCALES}

@@ -210,14 +210,14 @@ def test_reversed_rankings_of_maps_agree():
     [
         (
             {"means": {"raf": (0.2, 2.6)}},
-            "average relative change of features, r = 1: softmax attention - ReLU attention",
+            "average relative change of features, r = 1: softmax attention / ReLU attention",
         ),
         (
             {"means": {"rf": (0.05, 1.0)}},
-            "average relative change of features, r = 1: ReLU attention - random features",
+            "average relative change of features, r = 1: ReLU attention / random features",
         ),
-        ({"worsts": {"rf": 1.0}}, "worst relative change of features, r = 1: random features - ReLU attention"),
-        ({"worsts": {"raf-relu": 3.0}}, "worst relative change of features, r = 1: ReLU attention - softmax attention"),
+        ({"worsts": {"rf": 1.0}}, "worst relative change of features, r = 1: random features / ReLU attention"),
+        ({"worsts": {"raf-relu": 3.0}}, "worst relative change of features, r = 1: ReLU attention / softmax attention"),
         ({"worsts": {"rf": 0.2}}, "worst / average of random features, r = 1"),
     ],
 )
@@ -266,14 +266,14 @@ def test_reversed_rankings_of_networks_agree_and_are_what_counts():
 @pytest.mark.parametrize(
     ("changed", "statement"),
     [
-        ({"averages": {"vit-small": 0.03}}, "share of image tokens that flip on average, r = 1: vit-small - cnn"),
-        ({"flippable": {"vit-small": 0.1}}, "share of image tokens that flip at worst, r = 1: cnn - vit-small"),
+        ({"averages": {"vit-small": 0.03}}, "share of image tokens that flip on average, r = 1: vit-small / cnn"),
+        ({"flippable": {"vit-small": 0.1}}, "share of image tokens that flip at worst, r = 1: cnn / vit-small"),
         (
             {"flippable": {"mlp-leaky-relu": 0.35}},
-            "share of image tokens that flip at worst, r = 1: mlp-leaky-relu - cnn",
+            "share of image tokens that flip at worst, r = 1: mlp-leaky-relu / cnn",
         ),
-        ({"averages": {"lstm": 0.001}}, "share of text tokens that flip on average, r = 3.87: encoder - lstm"),
-        ({"flippable": {"lstm": 0.9}}, "share of text tokens that flip at worst, r = 3.87: lstm - encoder"),
+        ({"averages": {"lstm": 0.001}}, "share of text tokens that flip on average, r = 3.87: encoder / lstm"),
+        ({"flippable": {"lstm": 0.9}}, "share of text tokens that flip at worst, r = 3.87: lstm / encoder"),
         ({"averages": {"cnn": 0.2}}, "worst / average of cnn, r = 1"),
     ],
 )
@@ -282,16 +282,16 @@ def test_altered_records_of_networks_turn_the_verdict(changed, statement):
     assert verdicts[statement] == Verdict.DISAGREES
 
 
-def test_seeds_that_did_not_learn_are_counted_and_left_out():
-    usual = trained_records()["texts/encoder/seed=1"].ladder
-    odd = dataclasses.replace(usual, worst=(0.0,) * len(usual.worst))  # would undo the comparison
-    records = trained_records(short=["texts/lstm/seed=1"], changes={"texts/encoder/seed=1": {"ladder": odd}})
+def test_networks_that_did_not_learn_are_counted_and_left_out():
+    usual = trained_records()["texts/lstm/seed=1"].ladder
+    odd = dataclasses.replace(usual, worst=(1.0,) * len(usual.worst))  # would undo the comparison
+    records = trained_records(short=["texts/lstm/seed=1"], changes={"texts/lstm/seed=1": {"ladder": odd}})
     findings, verdicts = judged(AverageToWorst(), records)
-    [counted] = [f for f in findings if f.statement == "every network has 98% of its training inputs right"]
-    assert (counted.verdict, counted.value) == (Verdict.DISAGREES, 1.0)
-    assert verdicts["share of text tokens that flip at worst, r = 1: lstm - encoder"] == Verdict.AGREES
-    [compared] = [f for f in findings if f.statement.endswith("at worst, r = 1: lstm - encoder")]
-    assert "4 seeds" in compared.reason
+    [counted] = [f for f in findings if f.statement.startswith("share of seeds from which lstm")]
+    assert (counted.is_beyond, counted.value) == (True, 0.8)
+    assert verdicts["share of text tokens that flip at worst, r = 1: lstm / encoder"] == Verdict.AGREES
+    [compared] = [f for f in findings if f.statement.endswith("at worst, r = 1: lstm / encoder")]
+    assert "4 and 5 seeds" in compared.reason
 
 
 def test_the_axis_says_who_is_safest():

@@ -239,7 +239,7 @@ def test_frozen_modules_keep_the_weights_they_were_drawn_with(study, tmp_path):
 
 def test_claims_about_networks_that_did_not_get_there_are_undecided():
     cells = [TrainingCell("a", seed) for seed in range(3)]
-    claim = is_below("s", over_seeds([1.0, 2.0, 3.0]), 90.0)
+    claim = is_below("s", over_seeds({0: 1.0, 1: 2.0, 2: 3.0}), 90.0)
     for last, expected in ((0.995, Verdict.AGREES), (0.98, Verdict.UNDECIDED)):
         accuracies = (1.0, 0.99, last)
         found = {cell.key: trained_record(train_accuracy=value) for cell, value in zip(cells, accuracies, strict=True)}
