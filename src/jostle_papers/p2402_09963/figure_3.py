@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 
 from jostle import figures
 from jostle.base.errors import UsageError
+from jostle.boolean import functions
 from jostle.figures import Series
 from jostle.studies.catalogue import register
 from jostle.studies.evidence import (
@@ -18,7 +19,8 @@ from jostle.studies.schema import Struct
 from jostle.studies.settings import Settings
 from jostle.studies.study import Cell, Context, Drawing, Study
 from jostle.studies.verdict import Expectation, beyond, holds_for_all, is_above, is_below
-from jostle_papers.p2402_09963 import hardness
+from jostle_papers.p2402_09963 import bounds, hardness
+from jostle_papers.p2402_09963.bounds import CorollaryCase
 from jostle_papers.p2402_09963.hardness import HardnessDesign, HardnessPlan
 from jostle_papers.p2402_09963.hardness.course import FITTED, HardnessLook, at, converged_at, drop, follow
 from jostle_papers.trained import mean_and_range
@@ -164,27 +166,16 @@ class Figure3(Study[LearningSettings, LearningCell, LearningRecord]):
         return [LearningCell(target, decay, seed) for seed in seeds for target, decay in settings.runs()]
 
     def measure(self, cell: LearningCell, settings: LearningSettings, context: Context) -> LearningRecord:
-        task = hardness.named_task(cell.target, settings.n)
-        plan = HardnessPlan(
-            batch_size=settings.batch_size, lr=settings.lr, weight_decay=cell.decay, steps=settings.steps,
-            fit_loss=0.0,
-        )  # fmt: skip
-        looks = follow(
-            task, HardnessDesign(dim=settings.dim), plan, seed=cell.seed, every=settings.every,
-            later=settings.later, directions=settings.directions, strings=settings.strings, folder=context.folder,
-            progress=context.report,
-        )  # fmt: skip
-        rows = [asdict(look) for look in looks]
-        return LearningRecord(constant=task.scale() / 4, **{name: tuple(row[name] for row in rows) for name in rows[0]})
+        return follow_cell(cell, settings, context)
 
     def figures(self, records: LearningRecords) -> list[Drawing]:
         return [
-            _draw_over_steps(records, "sharpness", "average direction sharpness", lambda look: look.sharpness),
-            _draw_over_steps(records, "loss", "mean squared error", lambda look: look.loss, log_y=True),
-            _draw_over_steps(
+            draw_over_steps(records, "sharpness", "average direction sharpness", lambda look: look.sharpness),
+            draw_over_steps(records, "loss", "mean squared error", lambda look: look.loss, log_y=True),
+            draw_over_steps(
                 records, "released-blowup", "blow-up, as in the released code", lambda look: look.released_blowup
             ),
-            _draw_over_steps(records, "norm", "parameter norm", lambda look: look.norm),
+            draw_over_steps(records, "norm", "parameter norm", lambda look: look.norm),
             *_draw_exchange(records),
         ]
 
@@ -193,7 +184,36 @@ class Figure3(Study[LearningSettings, LearningCell, LearningRecord]):
         for target, decay in records.settings.runs():
             asked = _expect_course(records, target, decay)
             found += asked if (target, decay) == (SENSITIVE, DECAY) else [beyond(each) for each in asked]
-        return [*found, *(beyond(each) for each in _compare(records)), *_expect_convergence(records)]
+        found += [beyond(each) for each in _compare(records)]
+        return [*found, beyond(bounds.expect_corollary(looked_at(records))), *expect_convergence(records)]
+
+
+def looked_at(records: LearningRecords) -> list[CorollaryCase]:
+    """Every network at every look, trained or not; the square of the mean blow-up is below the mean square."""
+    n = records.settings.n
+    return [
+        CorollaryCase(
+            n, float(functions.create(cell.target, n).exact.total_sensitivity or 0), look.loss, look.blowup**2
+        )
+        for cell, record in records
+        for look in record.looks()
+    ]
+
+
+def follow_cell(cell: LearningCell, settings: LearningSettings, context: Context) -> LearningRecord:
+    """Train a network and look at it on the way."""
+    task = hardness.named_task(cell.target, settings.n)
+    plan = HardnessPlan(
+        batch_size=settings.batch_size, lr=settings.lr, weight_decay=cell.decay, steps=settings.steps,
+        fit_loss=0.0,
+    )  # fmt: skip
+    looks = follow(
+        task, HardnessDesign(dim=settings.dim), plan, seed=cell.seed, every=settings.every,
+        later=settings.later, directions=settings.directions, strings=settings.strings, folder=context.folder,
+        progress=context.report,
+    )  # fmt: skip
+    rows = [asdict(look) for look in looks]
+    return LearningRecord(constant=task.scale() / 4, **{name: tuple(row[name] for row in rows) for name in rows[0]})
 
 
 def counting_runs(records: LearningRecords, target: str, decay: float) -> list[DroppedRun]:
@@ -288,7 +308,8 @@ def _is_steepest(run: DroppedRun) -> bool:
     return run.before.step <= first.step and last.step <= run.converged.step
 
 
-def _expect_convergence(records: LearningRecords) -> list[Expectation]:
+def expect_convergence(records: LearningRecords) -> list[Expectation]:
+    """That every run counts, as questions beyond a claim."""
     found = []
     for target, decay in records.settings.runs():
         every, held = records.where(target=target, decay=decay), counting_runs(records, target, decay)
@@ -304,7 +325,8 @@ def _say_left_out(records: LearningRecords) -> str:
     return f"{len(records) - held} of {len(records)} runs did not converge in time and are left out."
 
 
-def _draw_over_steps(records: LearningRecords, stem: str, label: str, read: Read, *, log_y: bool = False) -> Drawing:
+def draw_over_steps(records: LearningRecords, stem: str, label: str, read: Read, *, log_y: bool = False) -> Drawing:
+    """A measure against the steps after convergence, a curve for each function and weight decay."""
     series = []
     for target, decay in records.settings.runs():
         by_offset: dict[int, list[float]] = {}

@@ -17,9 +17,10 @@ from jostle.studies.schema import Struct
 from jostle.studies.settings import Settings
 from jostle.studies.study import Cell, Context, Drawing, Study
 from jostle.studies.verdict import Expectation, beyond, holds_for_all, is_above, is_less
-from jostle_papers.p2402_09963 import hardness
-from jostle_papers.p2402_09963.hardness import CONVERGED, HardnessDesign, Observation
-from jostle_papers.p2402_09963.hardness.observation import answers
+from jostle_papers.p2402_09963 import bounds, hardness
+from jostle_papers.p2402_09963.bounds import CorollaryCase
+from jostle_papers.p2402_09963.hardness import CONVERGED, HardnessDesign, HardnessTask, Observation, Trained
+from jostle_papers.p2402_09963.hardness.observation import Floats, answers
 from jostle_papers.p2402_09963.runs import plan_of
 from jostle_papers.trained import mean_and_range
 
@@ -112,7 +113,7 @@ class Figure4(Study[PartSettings, PartCell, PartRecord]):
         "it, the more so the fewer strings there are; and networks that compute the learnt function are less sharp "
         "than ones that compute a random completion."
     )
-    source = "Figures 4 and 15"
+    source = "Figure 4"
     version = 2
     scales = {
         "smoke": PartSettings(
@@ -139,30 +140,21 @@ class Figure4(Study[PartSettings, PartCell, PartRecord]):
 
     def measure(self, cell: PartCell, settings: PartSettings, context: Context) -> PartRecord:
         seed = cell.seed
-        table = (functions.random(settings.n, seed=seed).table().astype(np.float64) + 1) / 2
-        tasks = [
-            hardness.table_task(table, train_size=cell.size, seed=100 * seed + network)
-            for network in range(settings.networks)
-        ]
-        trained = hardness.train(
-            tasks, HardnessDesign(dim=settings.dim), plan_of(settings),
-            seeds=[100 * seed + place for place in range(len(tasks))],
-            folder=context.folder / "part", progress=part_of(context.report, 0.0, 0.3),
-        )  # fmt: skip
+        table, tasks, trained = learn_part(cell, settings, context, 0.3)
         learnt = [answers(network, settings.n) for network in trained.networks]
         tables = {
             "learned": [(signs.astype(np.float64) + 1) / 2 for signs in learnt],
             "completed": [hardness.complete_table(task, 100 * seed + place) for place, task in enumerate(tasks)],
         }
         return PartRecord(
-            true=_total(table),
+            true=total_sensitivity(table),
             fits=tuple(
                 bool((found[task.rows] == table[task.rows]).all())
                 for found, task in zip(tables["learned"], tasks, strict=True)
             ),
             steps=trained.steps,
-            learned=tuple(map(_total, tables["learned"])),
-            completed=tuple(map(_total, tables["completed"])),
+            learned=tuple(map(total_sensitivity, tables["learned"])),
+            completed=tuple(map(total_sensitivity, tables["completed"])),
             refits=_refit(tables, 100 * seed, settings, context),
         )
 
@@ -218,10 +210,45 @@ class Figure4(Study[PartSettings, PartCell, PartRecord]):
         )
         statement = "rank correlation of sensitivity and sharpness over the refits of a function"
         found.append(is_above(statement, bounded(over_seeds(_correlations(records)), -1.0, 1.0), 0.0))
-        return [*found, *_expect_convergence(records)]
+        return [*found, beyond(bounds.expect_corollary(_cases(records))), *_expect_convergence(records)]
 
 
-def _total(table: np.ndarray[Any, Any]) -> float:
+def learn_part(
+    cell: PartCell, settings: PartSettings, context: Context, share: float
+) -> tuple[Floats, list[HardnessTask], Trained]:
+    """The table of a random function, its parts to learn from, and the networks that have learnt them.
+
+    Arguments:
+        cell: which function, and how many strings.
+        settings: of the study.
+        context: of the cell.
+        share: of the cell's time that this takes.
+    """
+    seed = cell.seed
+    table: Floats = (functions.random(settings.n, seed=seed).table().astype(np.float64) + 1) / 2
+    tasks = [
+        hardness.table_task(table, train_size=cell.size, seed=100 * seed + network)
+        for network in range(settings.networks)
+    ]
+    trained = hardness.train(
+        tasks, HardnessDesign(dim=settings.dim), plan_of(settings),
+        seeds=[100 * seed + place for place in range(len(tasks))],
+        folder=context.folder / "part", progress=part_of(context.report, 0.0, share),
+    )  # fmt: skip
+    return table, tasks, trained
+
+
+def _cases(records: PartRecords) -> list[CorollaryCase]:
+    """Of all refits that count."""
+    return [
+        CorollaryCase(records.settings.n, refit.total_sensitivity, refit.loss, refit.mean_square_blowup)
+        for _, record in records
+        for kind in KINDS
+        for refit in record.counting_refits(kind)
+    ]
+
+
+def total_sensitivity(table: np.ndarray[Any, Any]) -> float:
     """as_n of a table of labels 0 and 1."""
     return float(pointwise.influences(np.where(table > 0.5, 1, -1).astype(np.int8)).sum())
 
@@ -239,7 +266,7 @@ def _refit(tables: Tables, seed: int, settings: PartSettings, context: Context) 
     for kind, task, network, own in zip(kinds, tasks, trained.networks, seeds, strict=True):
         found = hardness.observe(network, task, directions=settings.directions, strings=2**settings.n, seed=own)
         assert task.labels is not None
-        refits[kind].append(replace(found, total_sensitivity=_total(task.labels)))
+        refits[kind].append(replace(found, total_sensitivity=total_sensitivity(task.labels)))
     return {kind: tuple(found) for kind, found in refits.items()}
 
 

@@ -232,9 +232,9 @@ def made(flat=0.001, steep=0.03, pad_blowup=0.002, spoiled=()):
         level = (0.25 if has_pad else 0.1) + (flat if has_pad else steep) * n + 0.004 * rng.normal()
         blowup = 1 + (pad_blowup if has_pad else 0.1) * n + 0.01 * rng.normal()
         own = {"sharpness": level, "norm": 20.0} | (
-            {"last_sharpness": level + 0.1, "released_encoder_blowup": blowup, "released_decoder_blowup": blowup}
+            {"last_sharpness": level + 0.1, "encoder_blowup": blowup**4, "decoder_blowup": blowup**6}  # equal norms
             if has_pad
-            else {"released_blowup": blowup}
+            else {"blowup": blowup**4}
         )
         if cell.key in spoiled:
             own |= {"sharpness": 99.0, "has_converged": False}
@@ -249,6 +249,8 @@ def findings(records, name=PAD):
 
 
 SLOPE = "slope of sharpness over the number of bits, without a scratchpad - "
+FIVE = "slope of sharpness, without a scratchpad - 5 times that with one"
+GROWTH = "slope of log blow-up of a norm over the number of bits, without a scratchpad - of the"
 
 
 class TestScratchpad:
@@ -257,8 +259,11 @@ class TestScratchpad:
         found = findings(records)
         assert {finding.verdict for finding in found.values()} == {Verdict.AGREES}
         assert found[f"{SLOPE}with one"].value == pytest.approx(0.029, abs=0.002)
-        assert found[f"{SLOPE}5 times that with one"].value == pytest.approx(0.025, abs=0.003)
-        assert len([finding for finding in found.values() if not finding.is_beyond]) == 4
+        assert found[FIVE].value == pytest.approx(0.025, abs=0.003)
+        assert [finding.statement for finding in found.values() if not finding.is_beyond] == [f"{SLOPE}with one"]
+        growth = [finding.value for statement, finding in found.items() if statement.startswith(GROWTH)]
+        assert len(growth) == 4
+        assert growth[0] == pytest.approx(growth[2], rel=0.1)  # six norms of a decoder count as four of an encoder
         stems = [drawing.stem for drawing in studies.get(PAD).figures(records)]
         assert stems == ["sharpness", "blowup", "norm"]
 
@@ -266,12 +271,11 @@ class TestScratchpad:
         assert findings(made(flat=0.05))[f"{SLOPE}with one"].verdict == Verdict.DISAGREES
         found = findings(made(flat=0.012))
         assert found[f"{SLOPE}with one"].verdict == Verdict.AGREES
-        assert found[f"{SLOPE}5 times that with one"].verdict == Verdict.DISAGREES
+        assert found[FIVE].verdict == Verdict.DISAGREES
         assert findings(made(steep=-0.01))["slope of sharpness without a scratchpad"].verdict == Verdict.DISAGREES
         found = findings(made(pad_blowup=0.2))
         for side in ("encoder", "decoder"):
-            statement = f"slope of blow-up over the number of bits, without a scratchpad - of the {side} with one"
-            assert found[statement].verdict == Verdict.DISAGREES
+            assert found[f"{GROWTH} {side} with one, up to 10 bits"].verdict == Verdict.DISAGREES
 
     def test_runs_that_did_not_converge_are_counted_and_left_out(self):
         records = made(spoiled=["scratchpad/n=32/seed=0", "no-scratchpad/n=10/seed=1"])

@@ -103,8 +103,13 @@ def test_figure_1_agrees_where_parity_alone_rises():
 
 
 def test_figure_1_disagrees_where_majority_rises_as_well():
+    found = findings(FIGURE_1, figure_1({"parity": 0.1, "majority": 0.15}))
+    apart = found["slope of sharpness over the number of bits, parity - majority"]
+    assert (apart.verdict, apart.is_beyond) == (Verdict.DISAGREES, False)
     found = findings(FIGURE_1, figure_1({"parity": 0.1, "majority": 0.05}))
-    assert found["slope of parity - 5 |slope of majority|"].verdict == Verdict.DISAGREES
+    assert found["slope of sharpness over the number of bits, parity - majority"].verdict == Verdict.AGREES
+    factor = found["slope of parity - 5 |slope of majority|"]
+    assert (factor.verdict, factor.is_beyond) == (Verdict.DISAGREES, True)
     found = findings(FIGURE_1, figure_1({"parity": 0.1, "majority": -0.05}))
     assert found["slope of parity - 5 |slope of majority|"].verdict == Verdict.DISAGREES
     found = findings(FIGURE_1, figure_1({"parity": -0.1}))
