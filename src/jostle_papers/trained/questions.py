@@ -63,15 +63,15 @@ def ask_sensitivity(
     moved: str | Perturbation = noise.perturbation or GaussianNoise(noise.std)
     named = [each if isinstance(each, str) else each.describe() for each in (tokens, moved)]
     if noise.replaced_by:
-        moved = UniformToken(vocabulary(noise.replaced_by, settings.tokens, images, seed))
         named[1] = f"replaced by {noise.replaced_by}"
 
     def ask(model: nn.Module) -> Sensitivity:
+        replacement = noise.replaced_by and UniformToken(vocabulary(noise.replaced_by, settings.tokens, images, seed))
         m = measure(
             model,
             images.inputs,
             tokens=tokens,
-            perturbation=moved,
+            perturbation=replacement or moved,
             average=settings.averaging,
             plan=Until(relative=0.05, max_passes=passes),
             seed=seed,

@@ -86,6 +86,10 @@ def test_leads_are_found_and_a_later_weight_norm_agrees():
     assert {lead.verdict, later.verdict} == {Verdict.AGREES}
     related = found["rank correlation of the turn of joint sensitivity with the onset (released)"]
     assert related.value == pytest.approx(1.0)
+    falls = found[
+        "joint sensitivity just before the onset / after epoch 3000, divided by the same of weight norm (released)"
+    ]
+    assert falls.verdict == Verdict.AGREES  # to about a third, while weight norm falls to about two thirds
 
 
 def test_a_sensitivity_that_only_rises_disagrees():
