@@ -46,6 +46,8 @@ PERTURBATION_EXAMPLES = {  # specs, each with the size of a token and the types 
 RESPONSE_EXAMPLES = {  # specs, each with a shape of outputs
     "kl": [("kl", (7, 4))],
     "next-token-flip": [("next-token-flip", (7, 4))],
+    "label-flip": [("label-flip", (7, 4))],
+    "other-label-flip": [("other-label-flip", (7, 4))],
     "surprisal": [("surprisal", (7, 4))],
     "total-variation": [("total-variation", (7, 4))],
     "absolute-change": [("absolute-change", (7, 4)), ("absolute-change", (7, 2, 3)), ("absolute-change", (7,))],

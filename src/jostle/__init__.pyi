@@ -26,6 +26,7 @@ from .estimates import Certainty as Certainty
 from .estimates import Certificates as Certificates
 from .estimates import Comparison as Comparison
 from .estimates import Difference as Difference
+from .estimates import Influence as Influence
 from .estimates import Interrupted as Interrupted
 from .estimates import JostleWarning as JostleWarning
 from .estimates import MeanChange as MeanChange
@@ -36,6 +37,7 @@ from .estimates import StabilityPoint as StabilityPoint
 from .estimates import Sweep as Sweep
 from .estimates import certify as certify
 from .estimates import compare as compare
+from .estimates import influence as influence
 from .estimates import measure as measure
 from .estimates import stability as stability
 from .estimates import sweep as sweep

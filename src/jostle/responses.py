@@ -36,6 +36,7 @@ class Response(ABC):
         bounds: the smallest and the largest change there can be; None if there is no largest.
         reads_ranks: whether only the order of several outputs counts, which is the same for logits and probabilities.
         at: where a model of texts that answers at every token is read, a key of ``PLACES``.
+        over: what becomes of the changes at several tokens: their ``mean``, or the ``largest``.
         name: the registered name.
     """
 
@@ -43,6 +44,7 @@ class Response(ABC):
     bounds: tuple[float, float] | None = None
     reads_ranks: ClassVar[bool] = False
     at: str = "answer"
+    over: ClassVar[str] = "mean"
     name: ClassVar[str]
 
     @abstractmethod
@@ -215,6 +217,34 @@ class NextTokenFlip(TokenResponse):
 
     def change(self, reference: Tensor, outputs: Tensor) -> Tensor:
         return (self.reference(outputs) != reference).double()
+
+
+@RESPONSES.register("label-flip")
+@dataclass(frozen=True)
+class LabelFlip(Response):
+    """The share of tokens whose label changes: for models that give a label to every token."""
+
+    at = "every"
+    bounds = (0.0, 1.0)
+    reads_ranks: ClassVar[bool] = True
+    name: ClassVar[str] = "label-flip"
+
+    def reference(self, outputs: Tensor) -> Tensor:
+        return _distributions(outputs).argmax(dim=-1)
+
+    def change(self, reference: Tensor, outputs: Tensor) -> Tensor:
+        return (self.reference(outputs) != reference).double()
+
+
+@RESPONSES.register("other-label-flip")
+@dataclass(frozen=True)
+class OtherLabelFlip(LabelFlip):
+    """1 if the label of any token changes other than the one that moved, else 0."""
+
+    at = "others"
+    over: ClassVar[str] = "largest"
+    is_binary = True
+    name: ClassVar[str] = "other-label-flip"
 
 
 @RESPONSES.register("kl")

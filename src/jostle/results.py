@@ -5,17 +5,17 @@ from pathlib import Path
 
 from jostle.base.errors import UsageError
 from jostle.base.files import read_text
-from jostle.estimates import Certificates, Comparison, Measurement, Stability, Sweep
+from jostle.estimates import Certificates, Comparison, Influence, Measurement, Stability, Sweep
 from jostle.worst.result import WorstCase
 
-Result = Measurement | Comparison | Sweep | Stability | Certificates | WorstCase
+Result = Measurement | Comparison | Sweep | Stability | Certificates | WorstCase | Influence
 KINDS: dict[str, type[Result]] = {
-    kind.kind: kind for kind in (Measurement, Comparison, Sweep, Stability, Certificates, WorstCase)
+    kind.kind: kind for kind in (Measurement, Comparison, Sweep, Stability, Certificates, WorstCase, Influence)
 }
 
 
 def load(path: str | Path) -> Result:
-    """The measurement, comparison, sweep, stability, certificates or worst case that ``save`` wrote to ``path``.
+    """The result of any kind that ``save`` wrote to ``path``: a measurement, a comparison, an influence, ...
 
     A file that holds none of these, is cut off or was edited raises an error of one line.
     """

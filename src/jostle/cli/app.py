@@ -9,6 +9,7 @@ from jostle.cli.boolean import boolean
 from jostle.cli.certify import certify
 from jostle.cli.corrupt import corrupt
 from jostle.cli.data import data
+from jostle.cli.influence import influence
 from jostle.cli.measure import compare, measure
 from jostle.cli.names import list_names
 from jostle.cli.report import report
@@ -32,6 +33,7 @@ Start here:
   jostle stability --help        all tokens partly redrawn: what is left?
   jostle certify --help          a radius within which the prediction holds
   jostle worst-case --help       the one-token change that matters most
+  jostle influence --help        which word a language model's next word hangs on
   jostle boolean parity --n 10   a function of bits, exactly
   jostle corrupt --help  images under common corruptions, as a picture or a file
   jostle list studies    what can be reproduced; jostle run NAME does it
@@ -53,6 +55,7 @@ app.command(sweep)
 app.command(stability)
 app.command(certify)
 app.command(worst_case)
+app.command(influence)
 app.command(boolean)
 app.command(corrupt)
 app.command(run)

@@ -203,6 +203,7 @@ def read_subject(
     label: str | None = None,
     labelled: bool = True,
     tokens: str | None = None,
+    texts: TextDataset | None = None,
 ) -> Subject:
     """The inputs that the options name, with models that are loaded.
 
@@ -212,17 +213,20 @@ def read_subject(
         label: the column of labels of a file of texts.
         labelled: whether labels are of use, for the accuracy.
         tokens: what a token is where the options do not say it and inputs are no texts.
+        texts: the inputs, if they are not those that the options name.
     """
     check_limit(options.limit)
     notes = list[str]()
     inputs, labels = (
-        (None, None) if _is_texts(options.data) else load_inputs(options.data, options.split, options.limit, notes)
+        (texts, None)
+        if texts is not None or _is_texts(options.data)
+        else load_inputs(options.data, options.split, options.limit, notes)
     )
     if inputs is None or isinstance(inputs, TextDataset):
         words = text_view(options)
-        texts = read_texts(options, models, words, inputs, label=label, labelled=labelled)
-        right = texts.dataset.labels if texts.has_labels else None
-        return Subject(unwrap(models), models, texts.encoded, words, texts, right, list(texts.notes))
+        found = read_texts(options, models, words, inputs, label=label, labelled=labelled)
+        right = found.dataset.labels if found.has_labels else None
+        return Subject(unwrap(models), models, found.encoded, words, found, right, list(found.notes))
     for name in _ONLY_TEXTS:
         if getattr(options, name, None) is not None:
             raise UsageError(

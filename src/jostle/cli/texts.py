@@ -93,7 +93,8 @@ def read_texts(
     headless = [name for name, model in models.items() if isinstance(model, TextNetwork) and not model.has_head]
     shown = names if any(not re.fullmatch(r"LABEL_\d+", name) for name in names) else ()
     if _predicts_tokens(models):
-        shown = reader.tokenizer.shown()
+        words = reader.tokenizer
+        shown = tuple(repr(words.shown(number)) for number in range(words.vocabulary))
     return Texts(kept, encoded, rows, reader, has_labels, headless, shown, notes)
 
 

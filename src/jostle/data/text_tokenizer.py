@@ -91,11 +91,10 @@ class TextTokenizer:
         ids = [number for number in range(self.vocabulary) if number not in added]
         return [number for number in ids if self.token_of(number) is not None]
 
-    def shown(self) -> tuple[str, ...]:
-        """All tokens in the order of their ids, in quotes, as they stand in a text."""
-        return tuple(
-            repr(self._backend.decode([number], skip_special_tokens=False)) for number in range(self.vocabulary)
-        )
+    def shown(self, number: int) -> str:
+        """The token with an id as it stands in a text; a space before it is kept."""
+        before, both = (self._backend.decode(ids, skip_special_tokens=False) for ids in ([number], [number, number]))
+        return str(both[: len(both) - len(before)] and both[len(before) :])
 
     def layout(self, width: int) -> tuple[Slot, ...]:
         """The parts of an example of ``width`` texts, in order, e.g. ``<s> a </s></s> b </s>``."""

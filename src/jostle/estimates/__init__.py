@@ -6,6 +6,8 @@ A call becomes a ``Request`` (``request``), the loop of its plan runs (``measure
 
 from jostle.estimates.certainty import Certainty
 from jostle.estimates.certificate import Certificates, certify
+from jostle.estimates.influence import influence
+from jostle.estimates.influence_result import Influence, PromptInfluence
 from jostle.estimates.measure import Interrupted, JostleWarning, compare, measure
 from jostle.estimates.result import Comparison, Difference, MeanChange, Measurement, Profile
 from jostle.estimates.stability import Stability, StabilityPoint, stability
@@ -16,16 +18,19 @@ __all__ = [
     "Certificates",
     "Comparison",
     "Difference",
+    "Influence",
     "Interrupted",
     "JostleWarning",
     "MeanChange",
     "Measurement",
     "Profile",
+    "PromptInfluence",
     "Stability",
     "StabilityPoint",
     "Sweep",
     "certify",
     "compare",
+    "influence",
     "measure",
     "stability",
     "sweep",

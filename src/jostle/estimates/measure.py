@@ -22,6 +22,7 @@ from jostle.sampling import DefaultPlan, Plan, TrialEvaluation, Until
 from jostle.tokens import TokenView
 
 if TYPE_CHECKING:
+    from jostle.estimates.influence_result import Influence
     from jostle.estimates.stability import Stability
     from jostle.estimates.sweep import Sweep
 
@@ -35,10 +36,11 @@ class JostleWarning(UserWarning):
 class Interrupted(KeyboardInterrupt):
     """Raised when Ctrl-C ends a measurement after its first results.
 
-    ``result`` holds them: a ``Measurement``, ``Comparison``, ``Sweep`` or ``Stability`` whose intervals are valid.
+    ``result`` holds them: a ``Measurement``, ``Comparison``, ``Sweep``, ``Stability`` or ``Influence`` whose intervals
+    are valid.
     """
 
-    def __init__(self, result: "Measurement | Comparison | Sweep | Stability") -> None:
+    def __init__(self, result: "Measurement | Comparison | Influence | Sweep | Stability") -> None:
         super().__init__("interrupted; .result holds what was known by then")
         self.result = result
 

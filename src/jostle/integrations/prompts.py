@@ -5,8 +5,8 @@ or in a ``TextNetwork``, and ``Prompts`` keeps the pieces of each text beside it
 shown on the text.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -39,14 +39,20 @@ class Prompts:
         inputs: ``input_ids`` and ``attention_mask`` (texts, tokens), and ``special_tokens_mask`` where it is known.
         pieces: for each text, its pieces in order.
         vocabulary: the ids of words that a token may be replaced by; None if no tokenizer says it.
+        decode: from a token id to the token as it stands in a text; None if no tokenizer says it.
     """
 
     inputs: dict[str, Tensor]
     pieces: list[list[Piece]] = field(repr=False)
     vocabulary: Tensor | None = field(default=None, repr=False)
+    decode: Callable[[int], str] | None = field(default=None, repr=False)
 
     def __len__(self) -> int:
         return len(self.pieces)
+
+    def shown(self, number: int) -> str:
+        """The token with this id as it stands in a text."""
+        return str(number) if self.decode is None else self.decode(number)
 
     @classmethod
     def of(cls, texts: str | Iterable[str], tokenizer: Any, *, special: bool = True) -> "Prompts":
@@ -152,14 +158,13 @@ def _by_own(texts: list[str], tokenizer: TextTokenizer, special: bool) -> Prompt
     dataset = TextDataset("prompts", tuple((text,) for text in texts), torch.zeros(len(texts), dtype=torch.int64), 1)
     rows = list(encode_rows(dataset, tokenizer, _LONGEST))
     pieces = [cut_into_pieces([text], tokenizer, _LONGEST) for text in texts]
+    words, decode = torch.tensor(tokenizer.words()), tokenizer.shown
     if special:
-        return Prompts(
-            _padded([row.ids for row in rows], [row.special for row in rows]), pieces, torch.tensor(tokenizer.words())
-        )
+        return Prompts(_padded([row.ids for row in rows], [row.special for row in rows]), pieces, words, decode)
     kept = [[place for place, is_special in enumerate(row.special) if not is_special] for row in rows]
     shown = [_without_special(part) for part in pieces]
     ids = [[row.ids[place] for place in places] for row, places in zip(rows, kept, strict=True)]
-    return Prompts(_padded(ids, [[0] * len(part) for part in ids]), shown, torch.tensor(tokenizer.words()))
+    return Prompts(_padded(ids, [[0] * len(part) for part in ids]), shown, words, decode)
 
 
 def _without_special(pieces: list[Piece]) -> list[Piece]:
@@ -186,7 +191,7 @@ def _by_transformers(texts: list[str], tokenizer: Any, special: bool) -> Prompts
         pieces.append(_pieces_of(text, rows[number], marks[number], spans, tokenizer))
     added = set(getattr(tokenizer, "all_special_ids", ()))
     words = torch.tensor([number for number in sorted(tokenizer.get_vocab().values()) if number not in added])
-    return Prompts(_padded(rows, marks), pieces, words)
+    return Prompts(_padded(rows, marks), pieces, words, lambda number: str(tokenizer.decode([number])))
 
 
 def _pieces_of(text: str, ids: list[int], special: list[int], spans: Sequence[Any], tokenizer: Any) -> list[Piece]:
@@ -237,4 +242,4 @@ def _with_decoder(inputs: Any, start: int) -> Any:
         return inputs
     count = len(next(iter(held.values())))
     made = {**held, _DECODER_IDS: torch.full((count, 1), start)}
-    return Prompts(made, inputs.pieces, inputs.vocabulary) if isinstance(inputs, Prompts) else made
+    return replace(inputs, inputs=made) if isinstance(inputs, Prompts) else made

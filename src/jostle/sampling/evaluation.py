@@ -5,7 +5,7 @@ batch, and compare their outputs with those for the clean inputs, which ``Refere
 """
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import torch
@@ -17,6 +17,7 @@ from jostle.base.randomness import Stream
 from jostle.perturbations import Perturbation
 from jostle.responses import Response
 from jostle.sampling import readers
+from jostle.sampling.by_token import ByToken
 from jostle.sampling.plans import TOKENS_ON_CPU, Batching, Integers, Trials, inputs_at_once, tokens_at_once
 from jostle.sampling.readers import Changes, Moved, Pending, Reader
 from jostle.sampling.text_checks import Move, check_text, padding_to_fill_with
@@ -25,6 +26,7 @@ from jostle.tokens.padding import beginning_at, close_up, without_free_column
 
 _UNIFORMS_AT_ONCE = 2**15  # 2**18 cost 5 % more in page faults and cache misses
 _BATCHES_AT_ONCE = 32
+_OUTPUTS_AT_ONCE = 2**26  # numbers
 _REMEMBERED_NUMBERS = 2**25
 
 
@@ -68,6 +70,8 @@ class TrialEvaluation:
         pairs = zip(functions, self._readers, strict=True)
         self._references = [References(function, response, self.batching, reader) for function, reader in pairs]
         self._pad = padding_to_fill_with(perturbation, self.inputs, functions) if perturbation.closes_up else 0
+        reads_several = functions[0].readout.reads_several
+        self.by_token = ByToken(response, self.inputs, closes_up=perturbation.closes_up) if reads_several else None
 
     @property
     def passes(self) -> int:
@@ -116,7 +120,24 @@ class TrialEvaluation:
             tell: called now and then, after a few batches.
         """
         out = np.zeros((len(self.functions), len(trials)))
-        order, chunk = self.batching.order(trials.inputs), self._chunk
+        for index, rows, asked, found in self._compared(trials, tell):
+            out[index, rows] = found if self.by_token is None else self.by_token.total(found, asked)
+        self.nonfinite += np.isnan(out).sum(axis=1)
+        return out
+
+    def changes_by_token(self, trials: Trials) -> Changes:
+        """(models, trials, places): the change of the answer at each token, for responses that read several."""
+        assert self.by_token is not None
+        out = np.zeros((len(self.functions), len(trials), self.by_token.width))
+        for index, rows, asked, found in self._compared(trials):
+            out[index, rows] = self.by_token.changes(found, asked)
+        return out
+
+    def _compared(
+        self, trials: Trials, tell: Callable[[], object] | None = None
+    ) -> Iterator[tuple[int, Integers, Trials, Changes]]:
+        """(model, rows, trials, changes), part by part; trials that move nothing are left out."""
+        order, chunk = self.batching.order(trials.inputs), self._chunk_of_outputs()
         reads_once = self.inputs.items is not None  # then an item is clean, perturbed and forgotten before the next
         if not reads_once:
             self.prepare(trials.inputs)
@@ -126,13 +147,21 @@ class TrialEvaluation:
                 self.prepare(trials.inputs[rows])
             part = self._moved(trials[rows])
             pending = [Pending(function, self.response) for function in self.functions]
-            for index, asked in enumerate(self._ask(part, pending)):
-                references = self._references[index].of(part.trials.inputs[asked])
-                out[index, rows[part.places[asked]]] = pending[index].changes(references)
+            for index, order_asked in enumerate(self._ask(part, pending)):
+                asked = part.trials[order_asked]
+                if not len(asked):
+                    continue
+                references = self._references[index].of(asked.inputs)
+                if self.by_token is not None:
+                    references = self.by_token.references(references, asked)
+                yield index, rows[part.places[order_asked]], asked, pending[index].changes(references)
             if tell is not None:
                 tell()
-        self.nonfinite += np.isnan(out).sum(axis=1)
-        return out
+
+    def _chunk_of_outputs(self) -> int:
+        """How many trials are asked about before their outputs are compared: a vocabulary at each token is large."""
+        numbers = max(function.numbers for function in self.functions)
+        return max(1, min(self._chunk, _OUTPUTS_AT_ONCE // max(numbers, 1)))
 
     def _ask(self, part: Moved, pending: list[Pending]) -> list[Integers]:
         """Ask every model about these trials; returns for each model the order in which it answered them."""

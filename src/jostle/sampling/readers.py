@@ -114,14 +114,17 @@ class Pending:
             self._still.append(~move.is_moved)
 
     def changes(self, reference: Tensor) -> Changes:
-        """The change of every input against its reference, in the order in which the model was asked."""
-        parts, first = [np.empty(0)], 0
+        """The change of every input against its reference, in the order in which the model was asked.
+
+        (inputs,), or (inputs, places) where answers at several tokens are read.
+        """
+        parts, first = list[Changes](), 0
         for outputs in _joined(self._outputs):
             change = self.response.change(reference[first : first + len(outputs)], outputs)
-            finite = outputs.reshape(len(outputs), -1).isfinite().all(dim=1) & change.isfinite()
-            parts.append(change.masked_fill(~finite, torch.nan).numpy())
+            finite = outputs.reshape(len(outputs), -1).isfinite().all(dim=1).reshape(-1, *[1] * (change.dim() - 1))
+            parts.append(change.masked_fill(~(finite & change.isfinite()), torch.nan).numpy())
             first += len(outputs)
-        changes = np.concatenate(parts)
+        changes = np.concatenate(parts) if parts else np.empty(0)
         if self._still:
             changes[np.concatenate(self._still)] = 0.0  # a token that stayed as it was makes no change, by definition
         return changes

@@ -186,6 +186,11 @@ class Inputs:
         return torch.ones_like(batch[DECODER_IDS], dtype=torch.bool) if mask is None else mask.bool()
 
     @property
+    def has_decoder(self) -> bool:
+        """Whether the model answers at the tokens of its decoder."""
+        return self._tensors is not None and DECODER_IDS in self._tensors
+
+    @property
     def answers(self) -> int:
         """The most tokens at which a model answers."""
         if self._tensors is not None and DECODER_IDS in self._tensors:

@@ -37,6 +37,7 @@ class TokenFunction:
         notes: what is worth knowing about how it was asked, and is nothing to worry about.
         widest: bytes of the largest tensor that the model makes on its way, for one input; known after
             ``check_steady``.
+        numbers: how many numbers its last answer had for each input.
 
     Arguments:
         model: any callable from a batch to outputs (batch, ...): a tensor, the first part of a tuple, or the
@@ -58,7 +59,7 @@ class TokenFunction:
         self.model, self.inputs, self.name = checks.function(name, model), inputs, name
         self.readout = readout
         readout.check(model, name)
-        self.passes = 0
+        self.passes = self.numbers = 0
         self.warnings: list[str] = []
         self.notes: list[str] = []
         self.is_steady = True
@@ -95,6 +96,7 @@ class TokenFunction:
         size = len(next(iter(batch.values())))
         check_outputs(outputs, size, name=self.name)
         self.passes += size
+        self.numbers = outputs[:1].numel()
         return outputs.detach().cpu()
 
     def read_outputs(self, answer: Any, batch: Batch) -> Tensor:

@@ -29,6 +29,11 @@ def answers_by_token(model: Any) -> bool:
     return type(model).__name__.endswith(_BY_TOKEN)
 
 
+def gives_labels(model: Any) -> bool:
+    """Whether a model of transformers gives a label to every token, by the name of its class."""
+    return type(model).__name__.endswith(_LABELS)
+
+
 @dataclass(frozen=True)
 class Readout:
     """Which answers of a model are read: a place of ``jostle.responses.PLACES``.
@@ -63,7 +68,7 @@ class Readout:
 
     def check(self, model: Any, name: str) -> None:
         """Raise if a token classifier is read as if it predicted the next token."""
-        if self.at in ("answer", "last") and type(model).__name__.endswith(_LABELS):
+        if self.at in ("answer", "last") and gives_labels(model):
             raise UsageError(
                 f"{name} gives a label to every token: use response label-flip, the share of tokens whose label "
                 "changes, or other-label-flip"

@@ -1,0 +1,98 @@
+"""``jostle influence``, and language models in ``jostle measure``, as people type them."""
+
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import jostle
+from jostle.cli import main
+from tests.integrations.families import network
+
+pytest.importorskip("transformers")
+
+NETWORKS = Path(os.environ.get("JOSTLE_NETWORKS", "/nowhere"))
+PROMPT = "the film is good, not bad"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    from tests.integrations.text_folders import tokenizer
+
+    place = tmp_path_factory.mktemp("model")
+    network("gpt2").float().save_pretrained(place)
+    tokenizer("gpt2").save(str(place / "tokenizer.json"))
+    return place
+
+
+def said(capsys, *words):
+    main(["influence", *map(str, words), "--quiet"])
+    return capsys.readouterr().out
+
+
+def test_a_prompt_becomes_a_page_a_figure_and_a_file(folder, tmp_path, capsys):
+    page, figure, file = tmp_path / "i.html", tmp_path / "i.svg", tmp_path / "i.json"
+    words = ("--model", f"tiny=hf:{folder}", "--prompt", PROMPT, "--half-width", 0.2)
+    out = said(capsys, *words, "--report", page, "--plot", figure, "-o", file)
+    assert "tiny: next-token-flip of predictions, one token of a prompt of 7 tokens moved" in out
+    assert "90 % of the influence on the last prediction is carried by" in out
+    text = page.read_text()
+    for part in ("Which token does the next one hang on?", "film", "Every token and every prediction", "<mark"):
+        assert part in text
+    assert figure.read_text().startswith("<svg")
+    saved = jostle.load(file)
+    assert [token.strip() for token in saved[0].tokens] == ["the", "film", "is", "good", ",", "not", "bad"]
+    same = jostle.influence(jostle.integrations.load(f"hf:{folder}"), PROMPT, half_width=0.2)
+    assert np.array_equal(same.matrix, saved.matrix, equal_nan=True)
+
+
+def test_prompts_of_a_table_and_ids_of_a_file(folder, tmp_path, capsys):
+    (tmp_path / "p.csv").write_text("prompt\nthe film\na dull plot\n")
+    words = ("--data", f"csv:{tmp_path / 'p.csv'}", "--text", "prompt", "--response", "total-variation", "--json")
+    record = json.loads(said(capsys, "--model", f"hf:{folder}", *words))
+    assert [len(prompt["tokens"]) for prompt in record["prompts"]] == [2, 3]
+    assert record["settings"]["response"] == "total-variation"
+    np.save(tmp_path / "ids.npy", np.array([[5, 6, 7]]))
+    out = said(capsys, "--model", f"hf:{folder}", "--data", tmp_path / "ids.npy", "--perturbation", "deletion")
+    assert "every token was jostled, and there is no randomness" in out
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ((), "give the texts: --prompt TEXT, or --data csv:FILE"),
+        (("--prompt", "a", "--data", "csv:x.csv"), "and not both"),
+        (("--prompt", "a film", "--response", "margin"), "says nothing about single tokens"),
+        (("--prompt", "a film", "--plot", "x.txt"), "must end in .svg"),
+    ],
+)
+def test_wrong_words_are_one_line(folder, words, message, capsys):
+    with pytest.raises(SystemExit) as ended:
+        said(capsys, "--model", f"hf:{folder}", *words)
+    assert ended.value.code == 2
+    assert message in capsys.readouterr().err
+
+
+def test_measure_takes_a_language_model_too(folder, tmp_path, capsys):
+    (tmp_path / "p.csv").write_text("text\nthe film is good\na dull plot\n")
+    page = tmp_path / "m.html"
+    words = ["--model", f"hf:{folder}", "--data", f"csv:{tmp_path / 'p.csv'}", "--report", str(page), "--quiet"]
+    main(["measure", *words, "--half-width", "0.1", "--example-draws", "3"])
+    out = capsys.readouterr().out
+    assert "next-token-flip 0." in out
+    assert "no column 'label'" not in out
+    assert "predicted " in page.read_text()
+    for response in ("kl", "surprisal:later"):
+        main(["measure", *words[:4], "--tokens", "words", "--response", response, "--quiet", "--json"])
+        assert json.loads(capsys.readouterr().out)["settings"]["response"] == response
+
+
+@pytest.mark.skipif(not (NETWORKS / "stories260K").is_dir(), reason="JOSTLE_NETWORKS names no folder with stories260K")
+def test_stories260k_in_one_line(tmp_path, capsys):
+    place, page = NETWORKS / "stories260K", tmp_path / "i.html"
+    words = ("--model", f"hf:{place / 'hf'}", "--tokenizer", place / "tok512.bin", "--report", page)
+    out = said(capsys, *words, "--prompt", "Once upon a time, there was a", "--half-width", 0.2)
+    assert "the last prediction, ' little', hangs on ' a' " in out
+    assert "little" in page.read_text()
