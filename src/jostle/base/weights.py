@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from jostle.base.errors import UsageError
 
-_PICKLED = (".pt", ".pth", ".bin", ".ckpt", ".tar")
+_PICKLED = (".pt", ".pth", ".th", ".bin", ".ckpt", ".tar")
 _NESTED = ("state_dict_ema", "state_dict", "model_state_dict", "model")  # where training scripts keep the weights
 _PARALLEL = "module."  # what torch.nn.DataParallel puts before each name
 _LISTED = 3  # problems that a message names
@@ -20,8 +20,8 @@ def read_weights(path: str | Path) -> tuple[dict[str, Tensor], dict[str, str]]:
     """All tensors of a file by name, and the metadata of a safetensors file.
 
     Arguments:
-        path: a safetensors file, or a file of ``torch.save`` that ends in .pt, .pth, .bin, .ckpt or .tar and holds a
-            state dict, or a dict with one under a usual name such as ``state_dict`` or ``model``.
+        path: a safetensors file, or a file of ``torch.save`` that ends in .pt, .pth, .th, .bin, .ckpt or .tar and holds
+            a state dict, or a dict with one under a usual name such as ``state_dict`` or ``model``.
     """
     path = Path(path).expanduser()
     if not path.exists():

@@ -1,0 +1,317 @@
+"""Our own question: what does sensitivity say of networks that others trained, where nobody tuned anything to it?"""
+
+import csv
+import hashlib
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from jostle import data, figures, integrations, models
+from jostle.base.errors import UsageError
+from jostle.base.model import eval_mode
+from jostle.base.progress import State
+from jostle.data.image_folder import open_images
+from jostle.data.places import places
+from jostle.estimates import Difference, Measurement, sweep
+from jostle.figures import Series
+from jostle.integrations import efficientnet_lite
+from jostle.sampling import Until
+from jostle.studies.catalogue import register
+from jostle.studies.evidence import Measured, interval
+from jostle.studies.records import Records
+from jostle.studies.schema import Struct
+from jostle.studies.settings import Settings
+from jostle.studies.study import Cell, Context, Drawing, Study
+from jostle.studies.verdict import Expectation, beyond, is_below
+from jostle.tokens import Patches
+from jostle_papers.own.published import cifar_10
+from jostle_papers.trained import MeasuredValue
+
+CIFAR, PHOTOGRAPHS, DIGITS = "cifar-10", "photographs", "digits"
+TRANSFORMERS, RESNETS = ("cct", "vit"), ("resnet-20", "resnet-56")
+LEVEL = 0.99  # of each interval, so that four expectations can disagree by Holm's rule
+GRID = 8  # patches in a row of an image, of 32 x 32 and of 224 x 224 pixels alike
+SIZE = 224
+_FOLDER, _LABELS = "imagenet_sample_256", "labels.tsv"
+_BATCH = 50
+
+
+def _digits() -> dict[str, nn.Module]:
+    """Two small networks with random weights, for a run that needs no files."""
+    tiny: dict[str, Any] = {"image_size": 28, "channels": 1, "classes": 10, "seed": 0}
+    vit = models.create("vit-simple", **tiny, patch_size=7, dim=8, depth=1, heads=2, dim_head=4, mlp_dim=8)
+    return {"vit-simple": vit, "mlp": models.create("mlp", **tiny, hidden=(16,))}
+
+
+NETWORKS: dict[str, dict[str, Callable[[], nn.Module]]] = {
+    CIFAR: {
+        "resnet-20": cifar_10.resnet_20,
+        "resnet-56": cifar_10.resnet_56,
+        "cct": cifar_10.cct,
+        "vit": cifar_10.vit,
+    },
+    PHOTOGRAPHS: {
+        "efficientnet-lite0": efficientnet_lite.lite0,
+        "efficientnet-lite1": efficientnet_lite.lite1,
+        "efficientnet-lite2": efficientnet_lite.lite2,
+    },
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class PublishedSettings(Settings):
+    """Images and noise; there is no training and so no seed of it.
+
+    Arguments:
+        images: ``cifar-10``, its test images; ``photographs``, a folder of ImageNet's; or ``digits``.
+        limits: how many of each.
+        variances: of the noise; pixels lie in [-1, 1].
+        at: the variance of the claim.
+    """
+
+    images: tuple[str, ...] = (CIFAR, PHOTOGRAPHS)
+    limits: tuple[int, ...] = (4_000, 500)
+    variances: tuple[float, ...] = (0.25, 1.0, 5.0, 25.0)
+    at: float = 1.0
+
+
+@dataclass(frozen=True)
+class PublishedCell(Cell):
+    """All networks of one set of images, under noise of one seed."""
+
+    images: str
+    seed: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class PublishedNetwork(Struct):
+    """What was measured of one network.
+
+    Arguments:
+        accuracy: on the same images.
+        parameters, weights: number and digest of the weights.
+        sensitivity: by variance, with intervals for the population that the images come from.
+    """
+
+    accuracy: float
+    parameters: int
+    weights: str
+    sensitivity: dict[str, MeasuredValue]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PublishedRecord(Struct):
+    """All networks of one set of images.
+
+    Arguments:
+        networks: by name.
+        differences: of sensitivities, by variance and by ``first - second``, paired: same images, same noise.
+        num_images: how many there were.
+        note: what the images are.
+    """
+
+    networks: dict[str, PublishedNetwork]
+    differences: dict[str, dict[str, MeasuredValue]]
+    num_images: int
+    note: str
+
+
+PublishedRecords = Records[PublishedSettings, PublishedCell, PublishedRecord]
+
+
+@register
+class PublishedNetworks(Study[PublishedSettings, PublishedCell, PublishedRecord]):
+    """Sensitivity and accuracy of seven networks as they were published; nothing is trained."""
+
+    name = "jostle/published-networks"
+    title = "Networks that others trained"
+    claim = (
+        "Among four published networks of CIFAR-10, which differ in accuracy, both transformers are less sensitive "
+        "than both ResNets to noise of variance 1 in one of 64 patches of a test image."
+    )
+    source = "our own question, after Section 5 of 2403.06925"
+    version = 1
+    scales = {
+        "smoke": PublishedSettings(seeds=1, images=(DIGITS,), limits=(40,), variances=(1.0, 25.0)),
+        "small": PublishedSettings(seeds=1),
+        "paper": PublishedSettings(seeds=1, limits=(10_000, 1_000)),
+    }
+    deviations = (
+        "Nobody here trained these networks, and there is one of each: no training seeds. Intervals are over images, "
+        "taken for a sample of all such images, and over noise. They say nothing about other trainings of the same "
+        "architecture. The seed of a cell is of the noise.",
+        "The networks differ in accuracy, size and training. They are taken as they are, at no matched accuracy.",
+        "Noise has one scale for all: pixels lie in [-1, 1], and each network normalises them inside as it was "
+        "trained. A patch is one of 8 x 8: 4 x 4 pixels of CIFAR-10, 28 x 28 of a photograph.",
+        "The photographs are probably training images of ImageNet, so accuracy there is no accuracy on unseen images. "
+        "All three EfficientNets get 224 x 224 pixels; the second and third were trained for 240 and 260.",
+        "Small scale: the first 4,000 test images and 500 photographs; paper scale: all 10,000 and 1,000.",
+    )
+
+    def cells(self, settings: PublishedSettings, seeds: Sequence[int]) -> list[PublishedCell]:
+        return [PublishedCell(images, seed) for seed in seeds for images in settings.images]
+
+    def measure(self, cell: PublishedCell, settings: PublishedSettings, context: Context) -> PublishedRecord:
+        limit = settings.limits[settings.images.index(cell.images)]
+        loaded = _digits() if cell.images == DIGITS else {name: make() for name, make in NETWORKS[cell.images].items()}
+        inputs, labels, note = _load_images(cell.images, limit, loaded, context.data)
+        accuracies = {}
+        for number, (name, network) in enumerate(loaded.items()):
+            context.report(State(0.2 * number / len(loaded), number, f"accuracy of {name}", "networks"))
+            accuracies[name] = _accuracy(network, inputs, labels)
+        context.report(State(0.2, 0, "noise", "passes"))
+        found = sweep(
+            loaded,
+            inputs,
+            tokens=Patches(inputs.shape[-1] // (4 if cell.images == DIGITS else GRID)),
+            stds=[variance**0.5 for variance in settings.variances],
+            plan=Until(relative=0.01, max_passes=2 * len(inputs)),
+            target="population",
+            level=LEVEL,
+            seed=cell.seed,
+            batch_size=_BATCH,
+        )
+        networks = {
+            name: PublishedNetwork(
+                accuracy=accuracies[name],
+                parameters=sum(parameter.numel() for parameter in network.parameters()),
+                weights=_digest(network),
+                sensitivity={_label(variance): _value(found[name][variance**0.5]) for variance in settings.variances},
+            )
+            for name, network in loaded.items()
+        }
+        differences = {
+            _label(variance): {
+                f"{first} - {second}": _value(found.differences(first, second)[variance**0.5])
+                for first, second in itertools.permutations(loaded, 2)
+            }
+            for variance in settings.variances
+        }
+        return PublishedRecord(networks=networks, differences=differences, num_images=len(inputs), note=note)
+
+    def figures(self, records: PublishedRecords) -> list[Drawing]:
+        return [_against_variance(records), _against_accuracy(records)]
+
+    def expectations(self, records: PublishedRecords) -> list[Expectation]:
+        settings = records.settings
+        claimed = [_less(records, CIFAR, first, second, settings.at) for first in TRANSFORMERS for second in RESNETS]
+        others = [variance for variance in settings.variances if variance != settings.at]
+        further = [
+            _less(records, CIFAR, first, second, variance)
+            for variance in others
+            for first in TRANSFORMERS
+            for second in RESNETS
+        ]
+        further += [_less(records, CIFAR, "resnet-56", "resnet-20", variance) for variance in settings.variances]
+        further += [
+            _less(records, PHOTOGRAPHS, "efficientnet-lite2", "efficientnet-lite0", variance)
+            for variance in settings.variances
+        ]
+        return [*claimed, *map(beyond, further)]
+
+
+def _label(variance: float) -> str:
+    return f"variance {variance:g}"
+
+
+def _value(found: Measurement | Difference) -> MeasuredValue:
+    return MeasuredValue(value=found.value, low=found.low, high=found.high, level=found.interval.level)
+
+
+def _load_images(
+    images: str, limit: int, networks: dict[str, nn.Module], folder: Path | None
+) -> tuple[Tensor, Tensor, str]:
+    """Pixels in [-1, 1], labels, and a note on what the images are."""
+    if images != PHOTOGRAPHS:
+        name, split = ("mnist-5000", "train") if images == DIGITS else ("cifar-10", "test")
+        found = data.load(name, split, limit, folder=folder, progress=False)
+        return found.inputs, found.labels, f"{split} images of {name}"
+    place = _photograph_folder(folder)
+    spec = f"images:{place}:size={SIZE},resize=256,mean=0.5,std=0.5"
+    files = integrations.prepare_images(open_images(spec), networks.values())
+    labels = read_labels(place / _LABELS)
+    rows = torch.randperm(len(files), generator=torch.Generator().manual_seed(0))[:limit].sort().values.tolist()
+    pixels = torch.stack([files[row][0] for row in rows])
+    answers = torch.tensor([labels[files.paths[row].name] for row in rows])
+    return pixels, answers, f"{len(rows)} of {len(files)} photographs, fingerprint {files.fingerprint()}"
+
+
+def _photograph_folder(folder: Path | None) -> Path:
+    """The folder of photographs in the places of datasets."""
+    for place in places(folder):
+        if (place.path / _FOLDER / _LABELS).is_file():
+            return place.path / _FOLDER
+    raise UsageError(
+        f"no folder {_FOLDER} with {_LABELS} among the datasets; set JOSTLE_DATA, or leave the photographs out with "
+        f"--set images={CIFAR} --set limits=4000"
+    )
+
+
+def read_labels(path: Path) -> dict[str, int]:
+    """The class of each file, from a table with the columns ``index`` and ``file``, separated by tabs."""
+    with path.open(encoding="utf-8", newline="") as lines:
+        return {row["file"]: int(row["index"]) for row in csv.DictReader(lines, delimiter="\t")}
+
+
+def _accuracy(network: nn.Module, inputs: Tensor, labels: Tensor) -> float:
+    with torch.inference_mode(), eval_mode(network):
+        answers = torch.cat([network(part).argmax(dim=1) for part in torch.split(inputs, _BATCH)])
+    return float((answers == labels).double().mean())
+
+
+def _digest(network: nn.Module) -> str:
+    """A hash of all weights, so that a record says of which network it is."""
+    digest = hashlib.sha256()
+    for name, tensor in network.state_dict().items():
+        digest.update(name.encode() + tensor.contiguous().numpy().tobytes())
+    return digest.hexdigest()[:12]
+
+
+def _less(records: PublishedRecords, images: str, first: str, second: str, variance: float) -> Expectation:
+    """Whether one network is less sensitive than another, by the paired difference under the noise of one seed."""
+    statement = f"sensitivity of {first} - of {second}, {_label(variance)}, {images}"
+    part = [record for cell, record in records if cell.images == images]
+    if len(part) != 1:
+        doubt = "not measured" if not part else "measured under several seeds of the noise; one is judged"
+        return is_below(statement, Measured(math.nan, lambda _: (-math.inf, math.inf), doubt), 0.0)
+    found = part[0].differences[_label(variance)][f"{first} - {second}"]
+    return is_below(statement, interval(found.value, found.low, found.high, found.level), 0.0)
+
+
+def _against_variance(records: PublishedRecords) -> Drawing:
+    series = []
+    for _, record in records:
+        for name, network in record.networks.items():
+            found = list(network.sensitivity.values())
+            ends = ([one.low for one in found], [one.high for one in found])
+            variances = list(records.settings.variances)
+            series.append(Series(name, variances, [one.value for one in found], *ends))
+    return Drawing(
+        "against-variance",
+        figures.curves(series, x_label="variance of the noise", y_label="sensitivity", log_x=True, log_y=True),
+        "Sensitivity of published networks to noise in one of 64 patches, pixels in [-1, 1]: of CIFAR-10's test images "
+        f"for ResNets, CCT and ViT, of photographs for EfficientNets. Bands are {LEVEL:.0%} intervals over images and "
+        "noise.",
+        "Curves of sensitivity against the variance of the noise, one for each network.",
+    )
+
+
+def _against_accuracy(records: PublishedRecords) -> Drawing:
+    label = _label(records.settings.at)
+    groups = {
+        name: ([network.accuracy], [network.sensitivity[label].value])
+        for _, record in records
+        for name, network in record.networks.items()
+    }
+    return Drawing(
+        "against-accuracy",
+        figures.scatter(groups, x_label="accuracy", y_label=f"sensitivity, {label}", log_y=True),
+        f"Sensitivity at {label} against accuracy on the same images. EfficientNets are on other images than the rest.",
+        "A point for each network.",
+    )
