@@ -146,7 +146,7 @@ class Analysis:
     @classmethod
     def of(cls, table: NDArray[Any]) -> "Analysis":
         """The analysis of a table of signs (int8) or of real numbers (float64)."""
-        return cls(table, pointwise.sensitivities(table), pointwise.influences(table), fourier.weight_by_degree(table))
+        return cls(table, *pointwise.sensitivities_and_influences(table), fourier.weight_by_degree(table))
 
     @property
     def n(self) -> int:
@@ -171,7 +171,7 @@ class Analysis:
     @property
     def total_sensitivity(self) -> float:
         """S(f) = E_x[s(x, f)] = sum of influences = sum over k of k W_k: paper 1 (2403.06925), Eq. 1."""
-        return float(self.pointwise.mean(dtype=np.float64))
+        return float(self.influences.sum())
 
     @property
     def sensitivity(self) -> float:
@@ -200,7 +200,7 @@ class Analysis:
     def degree(self) -> int:
         """The largest size of a U with fhat(U) != 0, for real tables up to rounding; 0 for f = 0."""
         floor = 0.0 if self.is_boolean else (64 * np.finfo(float).eps) ** 2 * self.n * float(self.fourier_weight.sum())
-        return int(np.flatnonzero(self.fourier_weight > floor).max(initial=0))
+        return max((size for size, weight in enumerate(self.fourier_weight.tolist()) if weight > floor), default=0)
 
     @cached_property
     def coefficients(self) -> Floats:

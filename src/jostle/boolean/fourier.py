@@ -7,6 +7,7 @@ Source: O'Donnell, "Analysis of Boolean Functions" (2014), chapters 1 and 2. The
 place; the matrix of all characters would have 4^n numbers.
 """
 
+import functools
 from collections.abc import Iterator
 from typing import Any
 
@@ -18,7 +19,9 @@ from jostle.boolean.cube import degrees, dimension
 Floats = NDArray[np.float64]
 
 _CHUNK = 1 << 15  # values at once: they fit into a core's own cache
-_LOW = 5  # number of the lowest coordinates done together, as one product with a 32 x 32 matrix
+_TOGETHER = 6  # so many coordinates are done at once, as a product with a 64 x 64 matrix
+_SUMMED = 10  # so many in a sum by degree
+_FEW = 3  # fewer are done one by one
 _EXACT = 24  # float32 holds sums of 2^24 signs exactly
 _SPLIT = 18  # tables of more bits are transformed in four parts
 
@@ -61,12 +64,31 @@ def weight_by_degree(table: NDArray[Any]) -> Floats:
     n = dimension(table)
     weight = np.zeros(n + 1)
     for extra, part in _transformed_parts(table, n):
-        size = degrees(dimension(part))
-        for start in range(0, len(part), _CHUNK):
-            squares = np.square(part[start : start + _CHUNK], dtype=np.float64)
-            found = np.bincount(size[start : start + _CHUNK], weights=squares)
-            weight[extra : extra + len(found)] += found
+        for number, start in enumerate(range(0, len(part), _CHUNK)):
+            found = _sums_by_degree(np.square(part[start : start + _CHUNK], dtype=np.float64))
+            more = extra + number.bit_count()
+            weight[more : more + len(found)] += found
     return weight / 4.0**n
+
+
+def _sums_by_degree(values: Floats) -> Floats:
+    """The sums of 2^m values over the rows of equal degree, (m + 1,), some coordinates after the other."""
+    sums = values[:, None]  # (rows, degrees of the coordinates that are done)
+    while len(sums) > 1:
+        bits = min(_SUMMED, len(sums).bit_length() - 1)
+        parts = _degrees_of(bits) @ sums.reshape(-1, 2**bits, sums.shape[1])  # (rows, bits + 1, degrees)
+        sums = np.zeros((len(parts), parts.shape[2] + bits))
+        for degree in range(bits + 1):
+            sums[:, degree : degree + parts.shape[2]] += parts[:, degree]
+    found: Floats = sums[0]
+    return found
+
+
+@functools.cache
+def _degrees_of(n: int) -> Floats:
+    """(n + 1, 2^n): 1 where a subset has a degree."""
+    found: Floats = (degrees(n) == np.arange(n + 1)[:, None]).astype(np.float64)
+    return found
 
 
 def transform(array: NDArray[Any]) -> None:
@@ -74,13 +96,16 @@ def transform(array: NDArray[Any]) -> None:
     n = dimension(array)
     if not array.flags.c_contiguous:  # reshape would make a copy, and the result would be lost
         raise ValueError("transform works in place and needs a C-contiguous array")
-    low = min(_LOW, n)
-    matrix = _characters(low).astype(array.dtype)
-    rows = array.reshape(-1, 2**low)
-    step = max(1, _CHUNK >> low)
-    for start in range(0, len(rows), step):
-        rows[start : start + step] = rows[start : start + step] @ matrix
-    for half in (2**level for level in range(low, n)):
+    low = min(_TOGETHER, n)
+    middle = min(_TOGETHER, n - low) if n - low >= _FEW else 0
+    blocks = array.reshape(-1, 2**middle, 2**low)
+    right, left = _matrix(low, array.dtype), _matrix(middle, array.dtype).T
+    step = max(1, _CHUNK >> (middle + low))
+    for start in range(0, len(blocks), step):
+        chunk = blocks[start : start + step]
+        product = (chunk.reshape(-1, 2**low) @ right).reshape(chunk.shape)
+        chunk[...] = left @ product if middle else product
+    for half in (2**level for level in range(middle + low, n)):
         _butterflies(array.reshape(-1, 2, half))
 
 
@@ -95,6 +120,12 @@ def _butterflies(pairs: NDArray[Any]) -> None:
             difference = plus - minus
             minus += plus
             plus[...] = difference
+
+
+@functools.cache
+def _matrix(n: int, kind: np.dtype[Any]) -> NDArray[Any]:
+    """chi_U(x) as a matrix (x, U) of this type."""
+    return _characters(n).astype(kind)
 
 
 def _characters(n: int) -> Floats:

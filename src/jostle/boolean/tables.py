@@ -53,7 +53,7 @@ def as_table(values: Any, output: Output, tie: int | None, name: str = "the tabl
     check_options(output, tie)
     if table.dtype == np.bool_:
         return np.where(table, np.int8(1), np.int8(-1))
-    if not np.isfinite(table).all():
+    if table.dtype.kind == "f" and not np.isfinite(table).all():
         raise UsageError(f"{name} is not finite at {int((~np.isfinite(table)).sum())} of {len(table)} inputs")
     return signs_of(table, tie, name) if output == "sign" else check_values(table, output, name)
 
