@@ -76,7 +76,7 @@ class PublishedSettings(Settings):
     """
 
     images: tuple[str, ...] = (CIFAR, PHOTOGRAPHS)
-    limits: tuple[int, ...] = (4_000, 500)
+    limits: tuple[int, ...] = (4_000, 300)
     variances: tuple[float, ...] = (0.25, 1.0, 5.0, 25.0)
     at: float = 1.0
 
@@ -151,7 +151,7 @@ class PublishedNetworks(Study[PublishedSettings, PublishedCell, PublishedRecord]
         "trained. A patch is one of 8 x 8: 4 x 4 pixels of CIFAR-10, 28 x 28 of a photograph.",
         "The photographs are probably training images of ImageNet, so accuracy there is no accuracy on unseen images. "
         "All three EfficientNets get 224 x 224 pixels; the second and third were trained for 240 and 260.",
-        "Small scale: the first 4,000 test images and 500 photographs; paper scale: all 10,000 and 1,000.",
+        "Small scale: the first 4,000 test images and 300 photographs; paper scale: all 10,000 and 1,000.",
     )
 
     def cells(self, settings: PublishedSettings, seeds: Sequence[int]) -> list[PublishedCell]:
