@@ -28,7 +28,7 @@ MATCHED = (
     "Training ends with the first epoch after which every training image is classified right, where networks are "
     "compared; the paper does not give its epochs."
 )
-AT_SMALL_SCALE = "small scale: 3,000 images, networks of 24,000 to 176,000 weights"
+AT_SMALL_SCALE = "at our setting, small scale: 3,000 images, networks of 24,000 to 176,000 weights"
 ACCURACY = 0.99  # on the training images, that networks must have to be compared
 ONE_SUBSET = (
     "All seeds have the same training images, so that the spread over seeds is that of weights, order and noise and "

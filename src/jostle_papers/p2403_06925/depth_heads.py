@@ -38,7 +38,7 @@ class DepthHeads(TrainingStudy):
     title = "CIFAR-10: depth and heads of the vision transformer"
     claim = (
         "On CIFAR-10, neither the depth nor the number of heads of a vision transformer changes its sensitivity by "
-        "more than a factor of 1.5 (small scale: 1,000 images, 1 to 4 layers, 1 to 8 heads)."
+        "more than a factor of 1.5 (at our setting, small scale: 1,000 images, 1 to 4 layers, 1 to 8 heads)."
     )
     source = "Appendix A.3"
     version = 1

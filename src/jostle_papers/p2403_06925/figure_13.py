@@ -53,7 +53,7 @@ class Figure13(TrainingStudy):
     title = "MNIST, digits below 5 or not: a vision transformer against an MLP"
     claim = (
         "On binary MNIST, where a patch is replaced by a patch of the data, the vision transformer is less sensitive "
-        "than an MLP of the same training accuracy (small scale: 3,000 digits, 99.5 %)."
+        "than an MLP of the same training accuracy (at our setting, small scale: 3,000 digits, 99.5 %)."
     )
     source = "Appendix A.1 and Figure 13"
     version = 2

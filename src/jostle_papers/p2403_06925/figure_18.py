@@ -33,7 +33,7 @@ class Figure18(TrainingStudy):
     title = "Fashion-MNIST: a vision transformer against MLPs and a CNN"
     claim = (
         "On Fashion-MNIST, at noise of variance 5, the vision transformer is less sensitive than MLPs and a CNN of the "
-        "same training accuracy (small scale: 10,000 images, heads of 16 numbers)."
+        "same training accuracy (at our setting, small scale: 10,000 images, heads of 16 numbers)."
     )
     source = "Section 5 and Figure 18"
     version = 1

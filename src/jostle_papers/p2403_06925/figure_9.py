@@ -29,7 +29,8 @@ class Figure9(TrainingStudy):
     title = "CIFAR-10-C: accuracy of transformers and CNNs on corrupted images"
     claim = (
         "On corrupted images of CIFAR-10, vision transformers are more accurate than CNNs of the same training "
-        "accuracy (small scale: 1,500 images, networks of 24,000 to 176,000 weights, self-made corruptions)."
+        "accuracy (at our setting, small scale: 1,500 images, networks of 24,000 to 176,000 weights, self-made "
+        "corruptions)."
     )
     source = "Section 7.1, Figures 9, 20 and 21"
     version = 1

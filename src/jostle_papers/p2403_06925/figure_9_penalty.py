@@ -32,8 +32,8 @@ class Figure9Penalty(TrainingStudy):
     title = "CIFAR-10-C: training for low sensitivity, and robustness to noise and blur"
     claim = (
         "A vision transformer that is trained with a penalty on its sensitivity is less sensitive, and more accurate "
-        "on images of CIFAR-10 under noise and blur, than one trained without (small scale: 1,500 images, 4 layers, "
-        "self-made corruptions)."
+        "on images of CIFAR-10 under noise and blur, than one trained without (at our setting, small scale: 1,500 "
+        "images, 4 layers, self-made corruptions)."
     )
     source = "Section 7.1, Figures 9, 20 and 21"
     version = 1

@@ -39,7 +39,8 @@ class LanguageEqualRates(TrainingStudy):
     title = "QQP: transformers against an LSTM at one learning rate"
     claim = (
         "On QQP, at noise of variance 15, transformers with softmax and with ReLU attention are less sensitive than an "
-        "LSTM that learnt at the same rate to the same training accuracy (small scale: 3,000 pairs, networks 64 wide)."
+        "LSTM that learnt at the same rate to the same training accuracy (at our setting, small scale: 3,000 pairs, "
+        "networks 64 wide)."
     )
     source = "Section 6, QQP"
     version = 1

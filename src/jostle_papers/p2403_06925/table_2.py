@@ -97,8 +97,8 @@ class Table2(NetworkStudy[Table2Record]):
     title = "CIFAR-10: a penalty on sensitivity and the flatness of the minimum"
     claim = (
         "On CIFAR-10, a penalty on the sensitivity of a vision transformer leads to a flatter minimum: outputs change "
-        "less under noise of std 0.005 on the weights, and fewer predictions under noise of std 0.05 (small scale: "
-        "1,000 images, 4 layers)."
+        "less under noise of std 0.005 on the weights, and fewer predictions under noise of std 0.05 (at our setting, "
+        "small scale: 1,000 images, 4 layers)."
     )
     source = "Section 7.2, Table 2"
     version = 1

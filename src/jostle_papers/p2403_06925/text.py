@@ -9,7 +9,7 @@ from jostle_papers.trained import Networks, Noise
 STD = 15**0.5  # the paper's noise of variance 15
 ACCURACY = 0.98  # on the training texts, at which networks are compared
 
-AT_SMALL_SCALE = "small scale: 3,000 pairs, networks 64 wide, unequal learning rates"
+AT_SMALL_SCALE = "at our setting, small scale: 3,000 pairs, networks 64 wide, unequal learning rates"
 ONE_SUBSET = (
     "All seeds have the same training texts, so that the spread over seeds is that of weights, order and noise and not "
     "of the data."
