@@ -14,6 +14,7 @@ from . import report as report
 from . import responses as responses
 from . import sampling as sampling
 from . import studies as studies
+from . import text_changes as text_changes
 from . import tokens as tokens
 from . import training as training
 from . import worst as worst
@@ -35,7 +36,9 @@ from .estimates import Profile as Profile
 from .estimates import Stability as Stability
 from .estimates import StabilityPoint as StabilityPoint
 from .estimates import Sweep as Sweep
+from .estimates import TextChanges as TextChanges
 from .estimates import certify as certify
+from .estimates import change_texts as change_texts
 from .estimates import compare as compare
 from .estimates import influence as influence
 from .estimates import measure as measure

@@ -7,6 +7,7 @@ from cyclopts import App
 import jostle
 from jostle.cli.boolean import boolean
 from jostle.cli.certify import certify
+from jostle.cli.change import change
 from jostle.cli.corrupt import corrupt
 from jostle.cli.data import data
 from jostle.cli.influence import influence
@@ -32,6 +33,7 @@ Start here:
   jostle sweep --help    the same at weak to strong noise: where models cross
   jostle stability --help        all tokens partly redrawn: what is left?
   jostle certify --help          a radius within which the prediction holds
+  jostle change --help           typos, case, other words in your texts
   jostle worst-case --help       the one-token change that matters most
   jostle influence --help        which word a language model's next word hangs on
   jostle boolean parity --n 10   a function of bits, exactly
@@ -54,6 +56,7 @@ app.command(compare)
 app.command(sweep)
 app.command(stability)
 app.command(certify)
+app.command(change)
 app.command(worst_case)
 app.command(influence)
 app.command(boolean)

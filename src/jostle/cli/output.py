@@ -13,7 +13,7 @@ from jostle.base.files import check_writable
 from jostle.cli.options import SubjectOptions
 
 if TYPE_CHECKING:
-    from jostle.estimates import Certificates, Comparison, Influence, Measurement, Stability, Sweep
+    from jostle.estimates import Certificates, Comparison, Influence, Measurement, Stability, Sweep, TextChanges
 
 _EXAMPLES = {
     "-o": "report.html",
@@ -96,7 +96,7 @@ def is_ours(path: Path) -> bool:
 
 
 def show(
-    result: "Measurement | Comparison | Sweep | Stability | Certificates | Influence",
+    result: "Measurement | Comparison | Sweep | Stability | Certificates | Influence | TextChanges",
     notes: Iterable[str],
     options: SubjectOptions,
 ) -> None:

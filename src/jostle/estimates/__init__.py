@@ -12,6 +12,7 @@ from jostle.estimates.measure import Interrupted, JostleWarning, compare, measur
 from jostle.estimates.result import Comparison, Difference, MeanChange, Measurement, Profile
 from jostle.estimates.stability import Stability, StabilityPoint, stability
 from jostle.estimates.sweep import Sweep, sweep
+from jostle.estimates.texts import TextChanges, change_texts
 
 __all__ = [
     "Certainty",
@@ -28,7 +29,9 @@ __all__ = [
     "Stability",
     "StabilityPoint",
     "Sweep",
+    "TextChanges",
     "certify",
+    "change_texts",
     "compare",
     "influence",
     "measure",

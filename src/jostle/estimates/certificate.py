@@ -46,7 +46,7 @@ def certify(
     alpha: float = 0.001,
     tokens: TokenView | str = "whole",
     seed: int = 0,
-    batch_size: int = 128,
+    batch_size: int | None = None,
     device: str | None = None,
     progress: progress_bar.Progress = False,
     name: str = "model",

@@ -64,7 +64,7 @@ def stability(
     target: str = "dataset",
     level: float = 0.95,
     seed: int = 0,
-    batch_size: int = 128,
+    batch_size: int | None = None,
     device: str | None = None,
     progress: progress_bar.Progress = False,
     name: str = "model",
