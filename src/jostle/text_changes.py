@@ -252,12 +252,12 @@ def _read_alternatives(path: Path) -> dict[str, list[str]]:
 
 @TEXT_CHANGES.register("slot")
 @dataclass(frozen=True)
-class Slot(TextChange):
+class PromptSlot(TextChange):
     """A place in a prompt that can be worded in several ways: ``{name}`` in the text.
 
     The first variant is the unchanged text; each of the others is equally likely.
 
-    >>> ask = Slot(("Please answer", "Answer"), name="ask")
+    >>> ask = PromptSlot(("Please answer", "Answer"), name="ask")
     >>> ask.prepare("{ask}: is it late?"), ask.apply("Please answer", (0.0, 0.0))
     (('Please answer: is it late?', [(0, 13)]), 'Answer')
 

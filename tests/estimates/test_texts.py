@@ -10,7 +10,7 @@ import torch
 import jostle
 from jostle import integrations
 from jostle.base.errors import UsageError
-from jostle.text_changes import Alternatives, Case, Ocr, Slot, Typo, neighbours
+from jostle.text_changes import Alternatives, Case, Ocr, PromptSlot, Typo, neighbours
 from tests.integrations.text_folders import TEXTS, save
 
 GRID = [(a, b) for a in np.linspace(0.01, 0.99, 15) for b in np.linspace(0.01, 0.99, 15)]
@@ -66,14 +66,14 @@ class TestChanges:
             Alternatives(tmp_path / "a.txt" if (tmp_path / "a.txt").write_text("x") else "")
 
     def test_slots_are_filled_where_they_stand(self):
-        change = Slot("Please|Now", name="ask")
+        change = PromptSlot("Please|Now", name="ask")
         text, spans = change.prepare("{ask} go, {ask}!")
         assert text == "Please go, Please!"
         assert [text[a:b] for a, b in spans] == ["Please", "Please"]
         assert change.is_deterministic
         assert change.describe() == "slot:Please|Now,name=ask"
         with pytest.raises(UsageError, match="at least two different texts"):
-            Slot(["one"])
+            PromptSlot(["one"])
 
     @pytest.mark.parametrize("spec", ["typo", "typo:swap", "case", "case:lower", "ocr", "slot:a|b"])
     def test_the_spec_makes_the_change_again(self, spec):

@@ -71,7 +71,7 @@ def change_texts(
         model: a network of texts that knows its tokenizer (``jostle.integrations.load("hf:DIR")``), any network with
             ``tokenizer=``, or a callable from a list of texts to outputs (batch, classes).
         texts: as people wrote them.
-        change: ``Typo()``, ``Case()``, ``Ocr()``, ``Alternatives(file)`` or ``Slot(variants)`` of
+        change: ``Typo()``, ``Case()``, ``Ocr()``, ``Alternatives(file)`` or ``PromptSlot(variants)`` of
             ``jostle.text_changes``, or a spec: ``"typo"``, ``"case:lower"``, ``"alternatives:synonyms.csv"``,
             ``"slot:Please answer|Answer"``.
         response: what counts as a change of the outputs; a flip by default.
