@@ -38,7 +38,7 @@ benchmark: $(VENV)/.dev  ## speed and passes, as ratios measured in one run
 readme: $(VENV)/.demo  ## run the demo and write its figure, records and table into docs/ and README.md
 	$(BIN)/python tools/readme.py
 
-scoreboard: $(VENV)/.demo  ## write the verdicts of docs/results/studies into README.md and docs/reproducing.md
+scoreboard: $(VENV)/.demo  ## write what the records say: questions in README.md, docs/reproducing.md, a page a study
 	$(BIN)/python tools/scoreboard.py
 
 redraw: $(VENV)/.demo  ## judge and draw the studies of docs/results again from their records

@@ -1,6 +1,7 @@
 """What README and docs show must run, and what they link to must exist."""
 
 import re
+import dataclasses
 import runpy
 from pathlib import Path
 
@@ -64,14 +65,48 @@ def test_the_readme_names_the_two_commands_and_holds_the_record():
     assert (ROOT / "docs" / "results" / "demo.jsonl").exists()
 
 
-def test_the_scoreboard_is_what_the_records_say():
-    tools = runpy.run_path(str(ROOT / "tools" / "scoreboard.py"))
-    rows = tools["scoreboard"](tools["STUDIES"])
-    shown = tools["MARKED"].search((ROOT / "README.md").read_text(encoding="utf-8"))
-    assert shown[0] == shown[1] + tools["table"](rows) + shown[2]
-    page = (ROOT / "docs" / "reproducing.md").read_text(encoding="utf-8")
-    assert page == tools["HEAD"] + tools["table"](rows) + "\n" + "\n".join(tools["details"](row) for row in rows)
+@pytest.fixture
+def board(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "tools")
+    return runpy.run_path(str(ROOT / "tools" / "scoreboard.py"))
+
+
+def test_the_scoreboard_is_what_the_records_say(board):
+    shown = board["MARKED"].search((ROOT / "README.md").read_text(encoding="utf-8"))
+    assert shown[0] == shown[1] + board["questions"](board["summaries"](), "docs/") + shown[2]
+    pages = board["pages"]()
+    assert set((ROOT / "docs" / "studies").rglob("*.md")) == set(pages) - {board["PAGE"]}
+    for path, text in pages.items():
+        assert path.read_text(encoding="utf-8") == text, f"{path} is out of date: make scoreboard"
+    rows = board["scoreboard"](board["STUDIES"])
     assert {row.status for row in rows} <= {"AGREES", "DISAGREES", "UNDECIDED"}  # no run is unfinished or outdated
+
+
+def test_every_undecided_claim_says_what_would_decide_it(board):
+    for row in board["scoreboard"](board["STUDIES"]):
+        summary = board["read_summary"](row.folder)
+        if summary.verdict == "UNDECIDED":
+            assert ": " in board["verdict"](row, summary), row.name
+
+
+def test_questions_are_answered_for_every_verdict(board):
+    """A sentence for each verdict, from the first source with records; a finding that is not there is an error."""
+    found = board["summaries"]()
+    assert 9 <= len(board["QUESTIONS"]) <= 12
+    for question in board["QUESTIONS"]:
+        source = question.source(found)
+        for verdict in board["Verdict"]:
+            changed = {**found, source.study: dataclasses.replace(found[source.study], verdict=verdict)}
+            sentence = source.answer(changed)
+            assert sentence.endswith(".")
+            assert "[" in sentence  # a number with its interval
+
+
+def test_minutes_have_the_training_of_another_study(board):
+    epochs = [{"epoch": 0, "loss": 0.7, "accuracy": 0.5}, {"epoch": 1, "loss": 0.1, "accuracy": 1.0}]
+    assert board["trained"]({"epochs": epochs}) == board["trained"]({"epochs": epochs, "more": 1}) != ""
+    assert board["trained"]({"epochs": [dict(epochs[0], loss=0.6)]}) != board["trained"]({"epochs": epochs[:1]})
+    assert board["trained"]({"epochs": 5}) == board["trained"]({}) == ""
 
 
 @pytest.mark.parametrize("page", ["architecture.md", "add-your-own.md"])

@@ -274,13 +274,15 @@ def rank_correlation(first: Values, second: Values) -> Measured:
     value = float(np.corrcoef(_ranks(a), _ranks(b))[0, 1])
     nearest = 1 - 12 / (count * (count**2 - 1))  # with two neighbours exchanged
     inner = min(max(value, -nearest), nearest)
+    error = math.sqrt((1 + inner**2 / 2) / (count - 3))
 
     def ends(level: float) -> Ends:
-        reach = float(special.ndtri((1 + level) / 2)) * math.sqrt((1 + inner**2 / 2) / (count - 3))
+        reach = float(special.ndtri((1 + level) / 2)) * error
         low, high = math.tanh(math.atanh(inner) - reach), math.tanh(math.atanh(inner) + reach)
         return (-1.0 if value < -nearest - _ROUNDING else low), (1.0 if value > nearest + _ROUNDING else high)
 
-    return Measured(value, ends, method=f"Bonett and Wright, {count} things")
+    sample = Sample(count, "things", error, math.inf, lambda r: math.atanh(min(max(r, -nearest), nearest)))
+    return Measured(value, ends, method=f"Bonett and Wright, {count} things", sample=sample)
 
 
 def _ranks(numbers: NDArray[np.float64]) -> NDArray[np.float64]:
