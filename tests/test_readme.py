@@ -1,7 +1,7 @@
 """What README and docs show must run, and what they link to must exist."""
 
-import re
 import dataclasses
+import re
 import runpy
 from pathlib import Path
 
