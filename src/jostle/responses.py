@@ -55,6 +55,13 @@ class Response(ABC):
     def change(self, reference: Tensor, outputs: Tensor) -> Tensor:
         """The change (batch,) from a reference to jostled outputs (batch, ...); (batch, tokens) if all are read."""
 
+    def margins(self, outputs: Tensor) -> Tensor | None:  # noqa: ARG002
+        """(batch,) about how far each clean output is from a change, in any unit; None if that is not known.
+
+        It helps to seek rare flips where they are likely, see ``sampling.adaptive``, and has no influence on results.
+        """
+        return None
+
     def describe(self) -> str:
         """A spec that makes this response again."""
         return self.name
@@ -94,6 +101,15 @@ class Flip(Response):
 
     def change(self, reference: Tensor, outputs: Tensor) -> Tensor:
         return (self.reference(outputs) != reference).double()
+
+    def margins(self, outputs: Tensor) -> Tensor | None:
+        if not outputs.is_floating_point():
+            return None  # class labels
+        logits = logits_of(outputs).double()
+        if logits.shape[1] == 1:
+            return logits[:, 0].abs()
+        largest = logits.topk(2, dim=1).values
+        return largest[:, 0] - largest[:, 1]
 
     def describe(self) -> str:
         return self.name if self.rule == "auto" else f"{self.name}:{self.rule}"

@@ -255,10 +255,10 @@ def plan_of(options: SamplingOptions) -> Plan | DefaultPlan:
                 "give only one of --draws, --max-passes: --draws tries every token, however many there are"
             )
         return Grid(options.draws)
-    most = {} if options.max_passes is None else {"max_passes": options.max_passes}
+    most = DefaultPlan.max_passes if options.max_passes is None else options.max_passes
     if not given:
-        return DefaultPlan(**most)
-    return Until(half_width=options.half_width, relative=options.relative, **most)
+        return DefaultPlan(max_passes=most)
+    return Until(half_width=options.half_width, relative=options.relative, max_passes=most)
 
 
 def make_request(

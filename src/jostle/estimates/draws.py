@@ -5,6 +5,7 @@ stopping rule is met there, so that the draws of several looks can be evaluated 
 """
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,7 +23,7 @@ from jostle.tokens import Inputs
 
 _PILOT = 256
 _LEAST_CHANGED, _MOST_UNCHANGED = 100, 20_000
-_CALIBRATED = 0.8, 0.99
+CALIBRATED = 0.8, 0.99
 _CAUTION = 1.5  # standard errors
 
 
@@ -71,9 +72,59 @@ class Moments:
         return np.where(size > 1, spread, 0.0)
 
 
+class DrawTally(ABC):
+    """What the loop of ``Until`` asks of the counts of one model: when to stop, and then the answer."""
+
+    @abstractmethod
+    def add(self, trials: Trials, changes: Floats) -> None:
+        """Count changes in the order of the draws; NaN marks a trial that failed and is left out."""
+
+    @abstractmethod
+    def met(self, trials: Trials, changes: Floats, ends: Integers) -> NDArray[np.bool_]:
+        """(looks,) whether the stopping rule is met after the first ``ends[i]`` of these trials, which come next.
+
+        Nothing is counted by this: the caller adds the trials up to the look at which it stops.
+        """
+
+    @abstractmethod
+    def visits_all(self, trials: Trials, changes: Floats, ends: Integers) -> NDArray[np.bool_]:
+        """(looks,) whether every input has been drawn by then: the population interval cannot improve after that."""
+
+    @property
+    @abstractmethod
+    def unvisited(self) -> int:
+        """How many inputs have not been drawn yet."""
+
+    @property
+    @abstractmethod
+    def trials(self) -> int:
+        """Finite trials behind the value."""
+
+    @property
+    @abstractmethod
+    def value(self) -> float:
+        """The estimate now."""
+
+    @abstractmethod
+    def draws_left(self) -> float:
+        """At least about how many more draws the rule will take, judged with some caution by the draws so far."""
+
+    @abstractmethod
+    def candidate(self) -> Interval:
+        """The interval that the stopping rule looks at now."""
+
+    @abstractmethod
+    def settle(self) -> None:
+        """The stopping rule was met: from now on the interval of that rule is the answer."""
+
+    @abstractmethod
+    def estimate(self) -> MeanChange:
+        """The estimate from all draws so far."""
+
+
 @dataclass
-class UntilTally:
-    """Sums over random triples.
+class UntilTally(DrawTally):
+    """Sums over random triples that all weigh the same.
 
     For the dataset all draws count: they are independent with the dataset's mean. For the population only the first
     visit of each input counts: these draws are independent with the population's mean, whatever the dataset.
@@ -103,7 +154,7 @@ class UntilTally:
         self.target = self.request.target
         self._has_settled = False
         self._changed = 0
-        self._is_calibrated = self.support.is_discrete and _CALIBRATED[0] <= self.level <= _CALIBRATED[1]
+        self._is_calibrated = self.support.is_discrete and CALIBRATED[0] <= self.level <= CALIBRATED[1]
         tokens, num_inputs = int(np.prod(self.inputs.positions)), len(self.inputs)
         self._all, self._first = Moments.none(self.support), Moments.none(self.support)
         self._by_position = np.zeros((tokens, len(self._all.counts)))
@@ -131,12 +182,12 @@ class UntilTally:
         """
         kept = np.isfinite(changes)
         rows = Moments.rows(self.support, np.where(kept, changes, 0.0)) * kept[:, None]
-        everything = Moments(self.support, self._all.counts + _sums_up_to(rows, ends))
+        everything = Moments(self.support, self._all.counts + sums_up_to(rows, ends))
         moments = everything
         if self.target == "population":
             rows = rows * self._first_visits(trials, kept)[:, None]
-            moments = Moments(self.support, self._first.counts + _sums_up_to(rows, ends))
-        changed = self._changed + _sums_up_to((kept & (changes != 0))[:, None], ends)[:, 0]
+            moments = Moments(self.support, self._first.counts + sums_up_to(rows, ends))
+        changed = self._changed + sums_up_to((kept & (changes != 0))[:, None], ends)[:, 0]
         is_enough = self._is_enough(changed, everything.size)
         low, high = self._looked_at(moments)
         is_met = np.asarray(self.plan.is_met(everything.mean, low, high) & is_enough)
@@ -153,7 +204,7 @@ class UntilTally:
     def visits_all(self, trials: Trials, changes: Floats, ends: Integers) -> NDArray[np.bool_]:
         """(looks,) whether every input has been drawn by then: the population interval cannot improve after that."""
         fresh = self._first_visits(trials, np.isfinite(changes))[:, None]
-        return np.asarray(_sums_up_to(fresh, ends)[:, 0] == self.unvisited)
+        return np.asarray(sums_up_to(fresh, ends)[:, 0] == self.unvisited)
 
     @property
     def unvisited(self) -> int:
@@ -190,8 +241,23 @@ class UntilTally:
     def draws_left(self) -> float:
         """At least about how many more draws the rule will take, judged with some caution by the draws so far."""
         share = self.plan.share_done(self.value, *(float(end[0]) for end in self._looked_at(self._one(self.target))))
-        caution = 1 - _CAUTION / math.sqrt(1 + self._changed)
-        return max(caution / max(share, 1e-9) - 1, 0.0) * self.trials
+        return max(caution(self._changed) / max(share, 1e-9) - 1, 0.0) * self.trials
+
+    @property
+    def by_input(self) -> Floats:
+        """(2, N): the sum of changes of each input, and its draws."""
+        return np.stack([self._sums, self._visits])
+
+    def log_capital(self, level: float) -> anytime.Capital:
+        """The capital of the confidence sequence for the dataset against each candidate of the mean flip."""
+        counts = self._all.counts
+        return anytime.log_mixture(
+            np.asarray([[counts[1]]]), np.asarray([[counts.sum()]]), level, self._horizon(level, 1.0, np.inf)
+        )
+
+    def _horizon(self, level: float, share: float, cap: float) -> anytime.Horizon:
+        """About how many draws will be made, if they are this share of all, and there can be at most ``cap``."""
+        return lambda p: np.clip(self.plan.horizon(p, level) * share, 16.0, max(cap, 16.0))
 
     def _one(self, target: Target) -> Moments:
         """The moments of the draws that count for ``target``, as one row."""
@@ -254,10 +320,7 @@ class UntilTally:
         """Ends (rows,) of the confidence sequence of draws with these moments, which are this share of all."""
         cap = np.inf if target == "dataset" else float(len(self.inputs))  # so many first visits there are
         if self.support == BINARY:
-
-            def horizon(p: Floats) -> Floats:
-                return np.clip(self.plan.horizon(p, level) * share, 16.0, max(cap, 16.0))
-
+            horizon = self._horizon(level, share, cap)
             return anytime.bernoulli(moments.counts[..., 1], moments.size, level, horizon)
         if self.support.is_discrete:
             return anytime.bounded(self.support.values, moments.counts, level, self.support.bounds)
@@ -282,7 +345,12 @@ class UntilTally:
         return Profile(moments.mean[back], low, high, counts, positions, "dataset", method, special)
 
 
-def _sums_up_to(rows: NDArray[Any], ends: Integers) -> Floats:
+def caution(changed: float) -> float:
+    """The share of the draws predicted that will be needed almost surely, if so many changes have been seen."""
+    return 1 - _CAUTION / math.sqrt(1 + changed)
+
+
+def sums_up_to(rows: NDArray[Any], ends: Integers) -> Floats:
     """(looks, width): the sum of the first ``ends[i]`` rows, for ends in increasing order."""
     totals = np.concatenate([np.zeros((1, rows.shape[1])), np.cumsum(rows, axis=0, dtype=np.float64)])
     return totals[ends]

@@ -3,23 +3,26 @@
 ``GridRun`` and ``UntilRun`` are the loops of the two plans. What is counted is in ``tallies`` and ``draws``.
 """
 
+import functools
 import itertools
 from abc import ABC, abstractmethod
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import Generic, TypeVar
 
 import numpy as np
 
 from jostle.base.errors import FailureError, UsageError
 from jostle.base.progress import Reporter, State
-from jostle.estimates.draws import UntilTally
+from jostle.estimates.adaptation import Adaptation
+from jostle.estimates.draws import DrawTally, UntilTally
 from jostle.estimates.request import Request
 from jostle.estimates.tallies import BINARY, REAL, TERNARY, GridTally, Support
 from jostle.sampling import Changes, Grid, TrialEvaluation, Trials, Until
 from jostle.sampling.plans import Integers
 
 AnyPlan = TypeVar("AnyPlan", Grid, Until)
-AnyTally = TypeVar("AnyTally", GridTally, UntilTally)
+AnyTally = TypeVar("AnyTally", GridTally, DrawTally)
 
 _GRID_TRIALS = 2**12  # of a grid that are evaluated together
 _LEAST_AHEAD, _MOST_AHEAD = 256, 2**13  # draws beyond the next look that are evaluated together
@@ -91,7 +94,7 @@ class Run(ABC, Generic[AnyPlan, AnyTally]):
     def count(self, trials: Trials, changes: Changes) -> None:
         """Count the changes (models, trials) of every model and of every pair of models."""
         positions = self.inputs.profile_positions(trials.inputs, trials.tokens)
-        trials = Trials(trials.inputs, positions, trials.draws)
+        trials = replace(trials, tokens=positions)
         for tally, change in zip(self.singles, changes, strict=True):
             tally.add(trials, change)
         for (a, b), tally in self.pairs.items():
@@ -126,22 +129,39 @@ class GridRun(Run[Grid, GridTally]):
         return "complete"
 
 
-class UntilRun(Run[Until, UntilTally]):
+class UntilRun(Run[Until, DrawTally]):
     """Random (input, token, draw) until every model's interval is narrow enough."""
 
-    def tally(self, support: Support, level: float) -> UntilTally:
+    def tally(self, support: Support, level: float) -> DrawTally:
         """An empty tally of random draws."""
         return UntilTally(self.request, self.plan, self.inputs, support, level)
 
     def loop(self) -> str:
-        """Draw up to some look ahead, ask, look at the intervals in turn, and stop where the plan says so."""
-        plan, request, done, stopped = self.plan, self.request, 0, ""
+        """Draw up to some look ahead, ask, look at the intervals in turn, and stop where the plan says so.
+
+        Draws are uniform, until ``Adaptation`` proposes to go on with others.
+        """
+        request, done, stopped = self.request, 0, ""
+        draw = functools.partial(self.plan.trials, self.inputs, request.seed, average=request.average)
         while not stopped:
             looks = self._looks_ahead(done)
-            trials = plan.trials(self.inputs, request.seed, done, int(looks[-1]), request.average)
-            stopped = self._advance(trials, looks - done)
-            done += len(trials)
+            stopped = self._advance(draw(done, int(looks[-1])), looks - done)
+            done = int(looks[-1])
+            proposed = None if stopped else self._adaptation.propose(self.singles[0], self._ask)
+            if proposed is not None:
+                self.singles = [proposed]
+                draw, done = functools.partial(proposed.proposal.trials, request.seed), 0
         return stopped
+
+    @functools.cached_property
+    def _adaptation(self) -> Adaptation:
+        return Adaptation(self.request, self.plan, self.evaluation)
+
+    def _ask(self, trials: Trials) -> Changes | None:
+        """The changes of trials that are not counted; None if there are too few passes left for them."""
+        if self.evaluation.new_passes(trials)[-1] > self.plan.max_passes - self.evaluation.passes:
+            return None
+        return self.evaluation.changes(trials, self._tell)
 
     def _looks_ahead(self, done: int) -> Integers:
         """The next looks, whose draws are evaluated together: full batches, and hardly any draw beyond the stop.
@@ -174,6 +194,7 @@ class UntilRun(Run[Until, UntilTally]):
         size = int(looks[stops[0]]) if len(stops) else affordable
         self.evaluation.nonfinite -= np.isnan(changes[:, size:]).sum(axis=1)  # what was asked too much is not counted
         self.count(asked[:size], changes[:, :size])
+        self._adaptation.watch(asked[:size], changes[:, :size])
         self._tell()
         if len(stops) and is_met[stops[0]]:
             for tally in (*self.singles, *self.pairs.values()):

@@ -29,6 +29,7 @@ from scipy import special
 from jostle.intervals.fixed import Ends, clopper_pearson
 
 Horizon = Callable[[NDArray[np.float64]], NDArray[np.float64]]
+Capital = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 
 _BETS = 24
 _HORIZON_SHARES = 8.0 ** -np.arange(5)
@@ -71,9 +72,7 @@ def bernoulli(
     return ends[0].reshape(s.shape)[()], ends[1].reshape(s.shape)[()]
 
 
-def log_mixture(
-    successes: NDArray[np.float64], trials: NDArray[np.float64], level: float, horizon: Horizon
-) -> Callable[[NDArray[np.float64]], NDArray[np.float64]]:
+def log_mixture(successes: NDArray[np.float64], trials: NDArray[np.float64], level: float, horizon: Horizon) -> Capital:
     """log M_n(p) of ``bernoulli`` as a function of the candidates p, which broadcast against the counts."""
     log_threshold = -np.log1p(-level)
     tuning = 2 * log_threshold + np.log1p(2 * log_threshold)
@@ -114,9 +113,7 @@ def bounded(
     return ends[0].reshape(c.shape[:-1])[()], ends[1].reshape(c.shape[:-1])[()]
 
 
-def log_bets(
-    values: NDArray[np.float64], counts: NDArray[np.float64], bounds: Ends
-) -> Callable[[NDArray[np.float64]], NDArray[np.float64]]:
+def log_bets(values: NDArray[np.float64], counts: NDArray[np.float64], bounds: Ends) -> Capital:
     """The logarithm of the mean capital of all bets of ``bounded``: candidates (rows, count) to (rows, count).
 
     Arguments:
@@ -182,7 +179,7 @@ def peeked_level(level: float) -> float:
 
 
 def hull(
-    log_capital: Callable[[NDArray[np.float64]], NDArray[np.float64]],
+    log_capital: Capital,
     centre: NDArray[np.float64],
     level: float,
     bounds: Ends,

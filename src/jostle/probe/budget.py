@@ -58,9 +58,9 @@ def plan_ladder(plan: Plan, inputs: Inputs, level: float) -> list[Rung]:
 
 def _widen(plan: Until, halvings: int, passes: int) -> Until:
     """``plan`` for an interval that is wider by sqrt(2) for each halving."""
-    widths = {"half_width": plan.half_width, "relative": plan.relative}
-    wider = {key: None if width is None else width * 2 ** (halvings / 2) for key, width in widths.items()}
-    return Until(**wider, max_passes=passes)
+    times = 2 ** (halvings / 2)
+    half_width, relative = (None if width is None else width * times for width in (plan.half_width, plan.relative))
+    return replace(plan, half_width=half_width, relative=relative, max_passes=passes)
 
 
 @dataclass(frozen=True)

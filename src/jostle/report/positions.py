@@ -95,8 +95,8 @@ def _group(m: Measurement, start: int, stop: int) -> _Group:
 
     Flips are independent draws given the inputs. So flips at several positions are counted together, and the interval
     is that of a single position: a confidence sequence if sampling stopped early, otherwise Clopper and Pearson's. For
-    other responses only intervals by position are known. Their mean, weighted by trials, is wider than necessary; if
-    means are about normal, it covers however the positions depend on each other.
+    other responses, and for adaptive draws, only intervals by position are known. Their mean is wider than necessary;
+    if means are about normal, it covers however the positions depend on each other.
     """
     profile = m.profile
     counts = profile.counts[start:stop]
@@ -106,7 +106,11 @@ def _group(m: Measurement, start: int, stop: int) -> _Group:
     value, low, high = (
         float(part[start:stop][known] @ counts[known] / trials) for part in (profile.values, profile.low, profile.high)
     )
-    if is_flip(m) and profile.target == "dataset" and profile.method != "exact":
+    if profile.method.startswith("weighted"):  # adaptive draws: trials say nothing about the weight of a position
+        value, low, high = (
+            float(part[start:stop][known].mean()) for part in (profile.values, profile.low, profile.high)
+        )
+    elif is_flip(m) and profile.target == "dataset" and profile.method != "exact":
         low, high = _pooled_interval(m, round(value * trials), trials, (stop - start) / len(profile.values))
     return _Group(start, stop, value, low, high, trials)
 

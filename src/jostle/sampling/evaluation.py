@@ -261,6 +261,22 @@ class TrialEvaluation:
         closed = close_up(batch, key, columns, last, self._pad, padding.side)
         return without_free_column(closed, key, padding.side) if self.batching.trims else closed
 
+    @property
+    def knows_margins(self) -> bool:
+        """Whether the first model's clean outputs tell how far they are from a change, as far as they are known."""
+        return self._references[0].margins is not None
+
+    @property
+    def unasked(self) -> int:
+        """How many clean inputs the first model has not been asked about."""
+        return int(np.count_nonzero(~self._references[0].is_known(np.arange(len(self.inputs)))))
+
+    def margins(self) -> NDArray[np.float64]:
+        """(N,) how far each clean output of the first model is from a change; all of them must be prepared."""
+        margins = self._references[0].margins
+        assert margins is not None
+        return margins
+
     def new_passes(self, trials: Trials) -> Integers:
         """(trials,): passes that a model needs for the first 1, 2, ... of these trials, clean passes included."""
         fresh = np.zeros(len(trials), dtype=np.int64)
@@ -279,6 +295,8 @@ class References:
         self._known = np.zeros(len(function.inputs), dtype=bool)
         self._store: Tensor | None = None
         self._is_too_large = False
+        # How far each known clean output is from a change; None if a response does not tell.
+        self.margins: NDArray[np.float64] | None = np.zeros(len(function.inputs)) if response.is_binary else None
 
     def is_known(self, indices: Integers) -> NDArray[np.bool_]:
         """Which of these inputs have had their clean pass."""
@@ -301,7 +319,7 @@ class References:
         missing = missing[order]
         made = [self._make(missing[cut]) for cut in self.batching.cuts(missing)]
         if made and self._store is None and len(self._known) * made[0][0].numel() > _REMEMBERED_NUMBERS:
-            self._is_too_large = True
+            self._is_too_large, self.margins = True, None
             return torch.cat(made)[torch.from_numpy(np.argsort(order)[back])]
         if made:
             if self._store is None:
@@ -320,4 +338,9 @@ class References:
                 f"{self.function.name} answers {int((~finite).sum())} of {len(finite)} unperturbed inputs with NaN or "
                 f"infinity (first: input {indices[~finite][0]}); its predictions there mean nothing"
             )
+        margins = None if self.margins is None else self.response.margins(outputs)
+        if self.margins is None or margins is None:
+            self.margins = None
+        else:
+            self.margins[indices] = margins.numpy()
         return self.response.reference(outputs.clone())  # a model may use the same memory again

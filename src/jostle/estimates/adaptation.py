@@ -1,0 +1,135 @@
+"""When to leave uniform draws, and for which proposal: a pilot predicts what that saves, see ``sampling.adaptive``.
+
+``Adaptation`` watches the uniform draws of one model. Once they promise a long measurement, it spends at most 4 % of
+the passes that uniform draws are expected to take on a pilot: it asks about all clean inputs, which uniform draws would
+mostly have asked about anyway, and draws where margins and positions promise flips. If the pilot predicts that draws of
+a fixed proposal meet the stopping rule with at most three quarters of the uniform draws that are left, sampling goes on
+with that proposal, from fresh draws. Otherwise it stays uniform, as if nothing had happened.
+"""
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from jostle.estimates.draws import CALIBRATED, DrawTally, UntilTally
+from jostle.estimates.request import Request
+from jostle.estimates.result import Floats
+from jostle.estimates.weighted import WeightedTally
+from jostle.sampling import Changes, TrialEvaluation, Trials, Until
+from jostle.sampling.adaptive import Cells, Forecast, Pilot, needed_draws
+
+_FIRST = 1024  # uniform draws before the first thought of a pilot
+_BUDGET = 0.04  # of the passes of uniform draws, for pilots that may lead to nothing
+_LEAST = 512  # draws of a pilot
+_WORTH = 0.75  # draws of a proposal over uniform draws, at most
+_SOME, _FEW, _MANY = 12, 30, 100  # flips: enough to see a large gain, to see that there is none, to fix a proposal by
+_PILOT_SHARE = 0.12  # of the draws of the proposal, for its pilot
+_SLACK = 1.2  # draws of a proposal may be so many times those predicted
+
+Ask = Callable[[Trials], Changes | None]
+
+
+class Adaptation:
+    """Decides between uniform draws and a proposal, for one measurement; a note in the result says how.
+
+    Arguments:
+        request, plan: what is asked, and the stopping rule.
+        evaluation: of the model.
+    """
+
+    def __init__(self, request: Request, plan: Until, evaluation: TrialEvaluation) -> None:
+        self.request, self.plan, self.evaluation = request, plan, evaluation
+        self._note = ""
+        is_calibrated = CALIBRATED[0] <= request.level <= CALIBRATED[1]
+        is_one = len(evaluation.functions) == 1 and request.target == "dataset"
+        self._is_open = plan.adaptive and is_one and is_calibrated and request.response.is_binary
+        self._seen: list[tuple[Trials, Floats]] = []  # uniform draws that the pilot does not know yet
+        self._pilot: Pilot | None = None
+        self._next, self._spent = _FIRST, 0
+
+    def watch(self, trials: Trials, changes: Changes) -> None:
+        """Remember uniform draws while they may matter."""
+        self._seen = [*self._seen, (trials, changes[0])] if self._is_open else []
+
+    def propose(self, tally: DrawTally, ask: Ask) -> WeightedTally | None:
+        """The tally of a proposal to go on with; None to stay uniform for now."""
+        if not self._is_open or not isinstance(tally, UntilTally) or tally.trials < self._next:
+            return None
+        self._next, self._is_open = 2 * tally.trials, self.evaluation.knows_margins
+        budget = self._budget(tally)
+        if (
+            not self._is_open
+            or budget < _LEAST
+            or not np.isfinite(np.concatenate([changes for _, changes in self._seen])).all()
+        ):
+            self._is_open = self._is_open and budget > 0
+            return None
+        forecast = self._explore(tally, budget, ask)
+        if forecast is None:
+            return None
+        self._is_open, self._seen = False, []
+        self._tell(
+            f"sampled adaptively: after {tally.trials:,} uniform draws and a pilot of {self._spent:,}, inputs with a "
+            "small margin and sensitive positions were drawn more often, and their flips count less; predicted to take "
+            f"{forecast.draws / max(forecast.uniform - tally.trials, 1.0):.2f} of the uniform draws that were left"
+        )
+        return WeightedTally(tally, forecast.proposal)
+
+    def _budget(self, tally: UntilTally) -> float:
+        """How many more draws a pilot may take; 0 if uniform draws will be through soon."""
+        flips, draws = tally.value * tally.trials, tally.trials
+        likely = min((flips + 1.5 * math.sqrt(flips) + 2) / draws, 1.0)  # rather too many: the rule is then met sooner
+        left = needed_draws(self.plan, self.request.level, likely, likely, 1.0) - draws
+        if left < 2 * draws:
+            return 0.0
+        unasked = self.evaluation.unasked
+        extra = unasked * math.exp(-left / len(self.evaluation.inputs))  # uniform draws would not ask about them
+        room = self.plan.max_passes - self.evaluation.passes - unasked
+        return min(_BUDGET * left - extra - self._spent, 0.25 * room)
+
+    def _explore(self, tally: UntilTally, budget: float, ask: Ask) -> Forecast | None:
+        """Draw pilots until it is clear whether a proposal pays; its forecast if it does."""
+        if self._pilot is None:
+            self.evaluation.prepare(np.arange(len(self.evaluation.inputs)))
+            cells = Cells(self.evaluation.inputs, self.evaluation.margins(), self.request.average)
+            self._pilot = Pilot(cells, self.plan, self.request.level)
+        while self._seen:
+            self._pilot.add(*self._seen.pop())
+        until = self._spent + budget
+        while True:
+            forecast = self._pilot.forecast("pilot")
+            room = self.plan.max_passes - self.evaluation.passes
+            has_gain = forecast.draws <= _WORTH * (forecast.uniform - tally.trials) and forecast.draws * _SLACK <= room
+            flips = self._pilot.flips.sum()
+            if flips >= _FEW and not has_gain:
+                self._stay(forecast)
+                return None
+            has_gain &= bool(flips >= _SOME)
+            if has_gain and (flips >= _MANY or self._spent >= _PILOT_SHARE * forecast.draws):
+                return self._pilot.forecast("main")
+            size = max(_LEAST, self._spent // 4)
+            if not has_gain and self._spent + size > until:
+                self._stay(None)
+                return None
+            trials = forecast.proposal.trials(self.request.seed, self._spent, self._spent + size)
+            changes = ask(trials)
+            if changes is None or not np.isfinite(changes).all():
+                self._is_open = False
+                return None
+            self._spent += size
+            self._pilot.add(trials, changes[0])
+
+    def _stay(self, forecast: Forecast | None) -> None:
+        """Note that draws stay uniform; without a forecast, for now."""
+        self._is_open = forecast is None
+        told = "predicted that other draws would save too little" if forecast else "saw too few flips to predict a gain"
+        self._tell(f"draws stayed uniform: a pilot of {self._spent:,} {told}")
+
+    def _tell(self, note: str) -> None:
+        """Put a note about the draws into the result, in the place of an earlier one."""
+        notes = self.evaluation.functions[0].notes
+        if self._note in notes:
+            notes.remove(self._note)
+        notes.append(note)
+        self._note = note
