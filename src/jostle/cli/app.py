@@ -13,6 +13,7 @@ from jostle.cli.data import data
 from jostle.cli.influence import influence
 from jostle.cli.measure import compare, measure
 from jostle.cli.names import list_names
+from jostle.cli.play import play, try_it
 from jostle.cli.report import report
 from jostle.cli.run import run
 from jostle.cli.stability import stability
@@ -27,6 +28,8 @@ where, and says how sure it is.
 
 Start here:
 
+  jostle try             a first result in under a minute, and a page
+  jostle play            press a patch or a word in the browser, and watch
   jostle demo            four small networks on real digits: a report in minutes
   jostle list models     names of models; also datasets, tokens, ...
   jostle measure --help  your own model
@@ -51,6 +54,8 @@ app = App(
     version_flags=["--version"],
     suppress_keyboard_interrupt=False,
 )
+app.command(try_it, name="try")
+app.command(play)
 app.command(measure)
 app.command(compare)
 app.command(sweep)

@@ -53,7 +53,7 @@ def measure(
         --text review --label sentiment --report report.html
     """
     specs = model_specs([model])
-    _run(specs, weight_files([] if weights is None else [weights], specs), options)
+    run_measurement(specs, weight_files([] if weights is None else [weights], specs), options)
 
 
 def compare(
@@ -73,10 +73,11 @@ def compare(
         --weights vit=vit.safetensors --weights mlp=mlp.safetensors
     """
     specs = model_specs(model)
-    _run(specs, weight_files(weights or [], specs), options)
+    run_measurement(specs, weight_files(weights or [], specs), options)
 
 
-def _run(specs: dict[str, str], weights: dict[str, str], options: MeasureOptions) -> None:
+def run_measurement(specs: dict[str, str], weights: dict[str, str], options: MeasureOptions) -> None:
+    """Measure models by name, print the result and write what the options ask for."""
     outputs = {"--output": options.output, "--report": options.report}
     check_outputs(outputs, force=options.force, read=files_read(options, list(weights.values())))
     if options.examples < 0 or options.example_draws < 1:

@@ -53,6 +53,7 @@ DATASETS = Registry[Callable[[str], Dataset] | FileDataset](
     "dataset",
     homes={
         "cifar-10": "jostle.data.cifar_10",
+        "drawn-digits": "jostle.data.drawn_digits",
         "fashion-mnist": "jostle.data.fashion_mnist",
         "mnist": "jostle.data.mnist",
         "mnist-5000": "jostle.data.mnist_5000",

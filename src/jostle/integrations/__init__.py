@@ -35,6 +35,7 @@ SOURCES = Registry[Source](
     homes={
         "hf": "jostle.integrations.huggingface",
         "py": "jostle.integrations.python",
+        "sample": "jostle.integrations.sample",
         "timm": "jostle.integrations.timm",
         "zoo": "jostle.integrations.zoo",
     },
@@ -52,6 +53,7 @@ def load(spec: str, *, seed: int = 0) -> Callable[..., Any]:
         hf:NAME                                     the same, of the hub, if it is in the local cache
         hf:DIR:features                             an encoder of texts without a classifier
         timm:NAME[:checkpoint=FILE,key=value,...]   a network of timm, with weights from a local file
+        sample:NAME                                 a small trained network that comes with jostle: vit, mlp or cnn
 
     The last ones are an ``ImageClassifier``, from pixels to logits, with the maker of its pixels, or a
     ``TextNetwork``, from token ids to logits, with its tokenizer.
