@@ -28,6 +28,7 @@ from jostle_papers.trained import (
     TrainingCell,
     TrainingSettings,
     less_sensitive,
+    not_constant,
     sensitivity_at_end,
 )
 from jostle_papers.trained.course import AT_END
@@ -146,7 +147,7 @@ class Mrpc(NetworkStudy[MrpcRecord]):
             is_smaller(f"sensitivity of {name} / of lstm, noise before LayerNorm", before[name], before["lstm"])
             for name in encoders
         ]
-        return [*claimed, *map(beyond, further)]
+        return [*claimed, not_constant(records), *map(beyond, further)]
 
 
 def _elsewhere(records: MrpcRecords, name: str, place: str) -> BySeed:

@@ -56,6 +56,7 @@ from jostle_papers.trained.study import (
     at_matched_accuracy,
     learnt,
     less_sensitive,
+    not_constant,
     where_all_learnt,
 )
 
@@ -97,6 +98,7 @@ __all__ = [
     "learnt",
     "less_sensitive",
     "mean_and_range",
+    "not_constant",
     "over_training",
     "sensitivity_at_accuracy",
     "sensitivity_at_end",

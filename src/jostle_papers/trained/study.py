@@ -102,6 +102,19 @@ def learnt(
     return kept, [beyond(share) for share in shares]
 
 
+def not_constant(records: Records[AnyTraining, AnyNetworkCell, OwnRecord], share: float = 0.95) -> Expectation:
+    """That no network gives one class to this share of its training inputs, which would make it insensitive.
+
+    Arguments:
+        records: of a study whose settings have ``predictions``.
+        share: from which on a network counts as constant.
+    """
+    last = [record.epochs[-1].largest_share for _, record in records]
+    found = [one.value for one in last if one is not None]
+    statement = f"no network gives one class to {share:.0%} of its training inputs"
+    return beyond(holds_for_all(statement, sum(value >= share for value in found), len(found)))
+
+
 def less_sensitive(
     records: TrainedRecords, first: str, second: str, final: str = "", when: str = "", factor: float = 1.0
 ) -> Expectation:

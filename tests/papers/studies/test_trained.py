@@ -13,6 +13,7 @@ from jostle.studies import Context, Verdict, is_below, over_seeds
 from jostle.tokens import Patches
 from jostle_papers import trained
 from jostle_papers.trained import EpochRecord, TrainingCell, course, networks, questions
+from jostle_papers.trained.records import PredictedShare
 from jostle_papers.trained.settings import FROM_DATA, NORMAL, UNIFORM
 from tests.papers.studies.made_up import sensitivity, trained_record
 
@@ -287,3 +288,15 @@ def test_sensitivities_for_ratios_are_never_zero():
     assert trained.sensitivity_at_end(records, "a") == pytest.approx({0: 0.25, 1: 0.5})  # of one pass each
     assert trained.sensitivity_at_accuracy(records, "a", 0.9)[0] == pytest.approx(math.exp(-math.log(4)))
     assert trained.sensitivity_at_accuracy(records, "a", 1.1) == {}
+
+
+def test_networks_that_give_one_class_are_counted():
+    cells = [TrainingCell("a", seed) for seed in range(3)]
+    shares = [PredictedShare(value=value) for value in (0.5, 0.94, 0.95)]
+    found = {
+        cell.key: trained_record(epochs=(EpochRecord(epoch=1, loss=0.1, accuracy=0.7, largest_share=share),))
+        for cell, share in zip(cells, shares, strict=True)
+    }
+    records = studies.Records(cells, found, trained.TrainingSettings(), "small")
+    [finding] = studies.decide([trained.not_constant(records)], scale="small")
+    assert (finding.value, finding.is_beyond) == (1, True)
