@@ -37,10 +37,16 @@ def made_up(levels=None, growths=None, short=(), name=IMAGES, seeds=10):
             shape = flat(variance) / flat(at) if power is None else (variance / at) ** power
             value = own_level * shape * np.exp(0.02 * rng.normal())
             final[f"variance {variance:g}"] = replace(sensitivity(value), passes=100_000)
+        moved = {f"variance {variance:g}": 1.0 if variance < 125 else 3.0 for variance in VARIANCES}
         predicted = {f"variance {variance:g}": flat(variance) for variance in VARIANCES}
         accuracy = 0.9 if cell.key in short else 1.0
         found[cell.key] = trained_record(
-            own.NormsRecord, final=final, predicted=predicted, train_accuracy=accuracy, sensitivity=own_level
+            own.NormsRecord,
+            final=final,
+            predicted=predicted,
+            train_accuracy=accuracy,
+            sensitivity=own_level,
+            moved={} if cell.network.endswith(NONE) else moved,
         )
     return Records(cells, found, settings, "small")
 
@@ -103,11 +109,13 @@ def test_norms_and_not_attention(name):
     assert len(said) == 3 + len(mixings)
     assert {finding.verdict for finding in said} == {Verdict.AGREES}
     start = f"{studies.get(name).start:g}"
-    bare = [finding for statement, finding in found.items() if "growth" in statement and NONE in statement]
+    bare = [each for statement, each in found.items() if "that a LayerNorm lets" in statement and NONE in statement]
     assert len(bare) == 2
     assert all(f"variance {start} to 125" in finding.statement for finding in bare)
     assert {finding.verdict for finding in bare} == {Verdict.DISAGREES}
-    assert {drawing.stem for drawing in studies.get(name).figures(records)} == {"by-norms", "by-network", "saturation"}
+    assert {drawing.stem for drawing in studies.get(name).figures(records)} == {
+        "by-norms", "by-network", "saturation", "by-growth"
+    }  # fmt: skip
 
 
 def test_attention_where_a_plain_mean_is_more_sensitive():
@@ -129,6 +137,19 @@ def test_the_mechanism_is_refuted_where_sensitivity_goes_on_growing():
     assert [found[each].verdict for each in grown] == [Verdict.DISAGREES]
     assert not found[grown[0]].is_beyond
     assert found[grown[0]].value == pytest.approx(125**0.5 / (flat(125) / flat(1)), rel=0.1)
+
+
+def test_growth_against_the_distance_behind_the_own_norm():
+    """Made-up networks without norms grow as the noise does; those with DyT as a LayerNorm lets through."""
+    found = findings(made_up())
+    own_tokens = {each: finding for each, finding in found.items() if "its own tokens move" in each}
+    assert len(own_tokens) == 3
+    bare = next(finding for each, finding in own_tokens.items() if each.endswith(NONE))
+    assert bare.verdict == Verdict.AGREES
+    assert bare.value == pytest.approx(1.0, rel=0.05)
+    others = [finding for each, finding in own_tokens.items() if not each.endswith(NONE)]
+    assert all(finding.value == pytest.approx(flat(125) / flat(1) / 3, rel=0.1) for finding in others)
+    assert {finding.verdict for finding in others} == {Verdict.DISAGREES}
 
 
 def test_a_network_that_did_not_learn_is_left_out_and_counted():
