@@ -186,6 +186,11 @@ class Inputs:
         return torch.ones_like(batch[DECODER_IDS], dtype=torch.bool) if mask is None else mask.bool()
 
     @property
+    def names(self) -> list[str]:
+        """The entries of a batch."""
+        return list(self._tensors if self._tensors is not None else self.batch(np.zeros(1, dtype=np.int64)))
+
+    @property
     def has_decoder(self) -> bool:
         """Whether the model answers at the tokens of its decoder."""
         return self._tensors is not None and DECODER_IDS in self._tensors
