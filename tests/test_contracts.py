@@ -44,6 +44,8 @@ PERTURBATION_EXAMPLES = {  # specs, each with the size of a token and the types 
     "uniform-token": [("uniform-token:-1/1", 1, REAL), ("uniform-token:9", 1, IDS)],
 }
 RESPONSE_EXAMPLES = {  # specs, each with a shape of outputs
+    "continuation-distance": [("continuation-distance:4", (7, 4))],
+    "continuation-flip": [("continuation-flip:4", (7, 4))],
     "kl": [("kl", (7, 4))],
     "next-token-flip": [("next-token-flip", (7, 4))],
     "label-flip": [("label-flip", (7, 4))],

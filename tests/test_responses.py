@@ -51,7 +51,7 @@ def test_no_change_is_exactly_zero_and_only_flips_are_binary(name):
     response = RESPONSES.get(name)()
     outputs = torch.randn(20, 4)
     assert change(response, outputs, outputs.clone()) == [0.0] * 20
-    assert response.is_binary == (name in ("flip", "next-token-flip", "other-label-flip"))
+    assert response.is_binary == (name in ("flip", "continuation-flip", "next-token-flip", "other-label-flip"))
     assert response.describe() == name
 
 

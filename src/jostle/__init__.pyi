@@ -44,6 +44,7 @@ from .estimates import influence as influence
 from .estimates import measure as measure
 from .estimates import stability as stability
 from .estimates import sweep as sweep
+from .integrations import AnswerChoices as AnswerChoices
 from .integrations import Prompts as Prompts
 from .lowering import NoiseAugmentation as NoiseAugmentation
 from .lowering import SensitivityPenalty as SensitivityPenalty

@@ -5,6 +5,7 @@ integer for each input, and no outputs.
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -25,6 +26,7 @@ PLACES = {
     "later": "at the token that moved and at every later one",
     "every": "at every token",
     "others": "at every token but the one that moved",
+    "continuation": "what the model writes after the text, token by token",
 }
 
 
@@ -261,6 +263,67 @@ class OtherLabelFlip(LabelFlip):
     over: ClassVar[str] = "largest"
     is_binary = True
     name: ClassVar[str] = "other-label-flip"
+
+
+@RESPONSES.register("continuation-flip")
+@dataclass(frozen=True)
+class ContinuationFlip(Response):
+    """1 if anything changes in what a language model writes next, the most likely token each time; else 0.
+
+    Arguments:
+        length: how many tokens it writes.
+    """
+
+    length: int = 8
+    at = "continuation"
+    is_binary = True
+    bounds = (0.0, 1.0)
+    reads_ranks: ClassVar[bool] = True
+    name: ClassVar[str] = "continuation-flip"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "length", checks.whole("length", self.length, least=1))
+
+    def reference(self, outputs: Tensor) -> Tensor:
+        return outputs.reshape(len(outputs), -1)
+
+    def change(self, reference: Tensor, outputs: Tensor) -> Tensor:
+        return (self.reference(outputs) != reference).any(dim=1).double()
+
+    def describe(self) -> str:
+        return self.name if self.length == 8 else f"{self.name}:{self.length}"
+
+
+@RESPONSES.register("continuation-distance")
+@dataclass(frozen=True)
+class ContinuationDistance(ContinuationFlip):
+    """The edit distance between what a language model writes next, before and after, divided by its length.
+
+    The fewest tokens that must be inserted, deleted or replaced to turn one into the other (Levenshtein), from 0 to 1.
+    """
+
+    is_binary = False
+    name: ClassVar[str] = "continuation-distance"
+
+    def change(self, reference: Tensor, outputs: Tensor) -> Tensor:
+        written = self.reference(outputs)
+        pairs = zip(reference.tolist(), written.tolist(), strict=True)
+        distances = [edit_distance(before, after) / max(len(after), 1) for before, after in pairs]
+        return torch.tensor(distances, dtype=torch.float64)
+
+
+def edit_distance(first: Sequence[float], second: Sequence[float]) -> int:
+    """The fewest insertions, deletions and replacements that turn one sequence into the other (Levenshtein 1966).
+
+    >>> edit_distance([1, 2, 3, 4], [2, 3, 4, 5])
+    2
+    """
+    row = list(range(len(second) + 1))  # distances of the beginning of ``first`` so far to each beginning of ``second``
+    for number, one in enumerate(first, 1):
+        before, row[0] = row[0], number
+        for place, other in enumerate(second, 1):
+            before, row[place] = row[place], min(row[place] + 1, row[place - 1] + 1, before + (one != other))
+    return row[-1]
 
 
 @RESPONSES.register("kl")

@@ -13,9 +13,10 @@ from jostle.base import checks, specs
 from jostle.base.errors import UsageError
 from jostle.base.estimate import TARGETS, Target
 from jostle.estimates.result import MeasureSettings
+from jostle.integrations.answers import Continuation
 from jostle.integrations.prompts import network_of, read_prompts
 from jostle.perturbations import PERTURBATIONS, Perturbation
-from jostle.responses import RESPONSES, Response
+from jostle.responses import RESPONSES, ContinuationFlip, Response
 from jostle.sampling import PLANS, DefaultPlan, Grid, Plan, TrialEvaluation, Until
 from jostle.tokens import VIEWS, Inputs, Readout, TextView, TokenFunction, TokenView
 from jostle.tokens.readout import answers_by_token
@@ -103,7 +104,7 @@ class Request:
         is_text = isinstance(self.tokens, TextView)
         if is_text:
             inputs, models = read_prompts(inputs, models), [network_of(model) for model in models]
-        by_token = Readout.of(self.response).reads_tokens or any(answers_by_token(model) for model in models)
+        by_token = self.response.at not in ("answer", "whole") or any(answers_by_token(model) for model in models)
         pad = padding_id(models) if is_text else None
         held = Inputs(inputs, self.tokens, self.mask, pad, aligned=is_text and by_token)
         held.check_finite()
@@ -137,9 +138,15 @@ class Request:
         self.plan_for(held)  # raises before any model is moved to a device
         readout = Readout.of(self.response)
         functions = [
-            TokenFunction(network_of(model), held, str(name), self.device, readout) for name, model in models.items()
+            TokenFunction(self._asked(model), held, str(name), self.device, readout) for name, model in models.items()
         ]
         return TrialEvaluation(functions, self.perturbation, self.response, self.seed, self.batch_size)
+
+    def _asked(self, model: Model) -> Model:
+        """The network that is asked: of a pipeline its own; to read on, one that writes."""
+        network: Model = network_of(model)
+        response = self.response
+        return Continuation(network, response.length) if isinstance(response, ContinuationFlip) else network
 
     def settings(self, inputs: Inputs) -> MeasureSettings:
         """The request as text and numbers, for files and printing."""

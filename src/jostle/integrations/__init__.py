@@ -10,12 +10,15 @@ from typing import Any
 
 from jostle.base.errors import UsageError
 from jostle.base.registry import Registry
+from jostle.integrations.answers import AnswerChoices, Continuation
 from jostle.integrations.image_classifier import ImageClassifier, prepare_images
 from jostle.integrations.prompts import Prompts, network_of, read_prompts
 from jostle.integrations.text_network import TextNetwork, TextReader, reader_of
 
 __all__ = [
     "SOURCES",
+    "AnswerChoices",
+    "Continuation",
     "ImageClassifier",
     "Prompts",
     "TextNetwork",

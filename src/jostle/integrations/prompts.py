@@ -141,13 +141,19 @@ def _checked_ids(number: int, row: Sequence[int]) -> list[int]:
     return [int(one) for one in row]
 
 
+def tokenizer_of(model: Any) -> Any:
+    """The tokenizer of a pipeline, or of the folder of a ``TextNetwork``; None if there is none."""
+    if isinstance(model, TextNetwork):
+        return reader_of(model).tokenizer if model.folder is not None else None
+    return getattr(model, "tokenizer", None) if network_of(model) is not model else None
+
+
 def _tokenizer(models: list[Any]) -> Any:
     """The tokenizer of the first model that has one."""
     for model in models:
-        if isinstance(model, TextNetwork):
-            return reader_of(model).tokenizer
-        if getattr(model, "tokenizer", None) is not None and network_of(model) is not model:
-            return model.tokenizer
+        found = tokenizer_of(model)
+        if found is not None:
+            return found
     raise UsageError(
         "prompts are texts, and the model has no tokenizer: give a transformers.pipeline, a model of "
         'jostle.integrations.load("hf:DIR"), or prompts as jostle.Prompts.of(texts, tokenizer)'
@@ -223,8 +229,9 @@ def _padded(rows: Sequence[Sequence[int]], special: Sequence[Sequence[int]] | No
 
 def _decoder_start(network: Any) -> int | None:
     """The first token of the decoder of an encoder-decoder that generates; None for other networks."""
+    inner = getattr(network, "network", network)
     config = getattr(network, "config", None)
-    generates = type(network).__name__.endswith("ForConditionalGeneration")
+    generates = type(inner).__name__.endswith("ForConditionalGeneration")
     if not generates or not getattr(config, "is_encoder_decoder", False):
         return None
     names = ("decoder_start_token_id", "bos_token_id", "pad_token_id")

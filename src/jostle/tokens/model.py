@@ -17,6 +17,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from jostle.base import checks
 from jostle.base.errors import UsageError
 from jostle.base.model import call, check_outputs, device_of, dtype_hint, eval_mode, logits_of, on_device
+from jostle.integrations.answers import Asked
 from jostle.responses import Flip, Margin, Response
 from jostle.tokens.inputs import MASK_KEY, Batch, Inputs
 from jostle.tokens.readout import Readout
@@ -95,7 +96,7 @@ class TokenFunction:
         outputs = self.read_outputs(answer, batch)
         size = len(next(iter(batch.values())))
         check_outputs(outputs, size, name=self.name)
-        self.passes += size
+        self.passes += size * (self.model.calls if isinstance(self.model, Asked) else 1)
         self.numbers = outputs[:1].numel()
         return outputs.detach().cpu()
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from jostle.base.errors import UsageError
+from jostle.integrations.answers import Asked
 from jostle.responses import Response
 
 _BY_TOKEN = ("ForCausalLM", "LMHeadModel", "ForConditionalGeneration", "ForTokenClassification")  # of transformers
@@ -25,8 +26,8 @@ DECODER_MASK = "decoder_attention_mask"
 
 
 def answers_by_token(model: Any) -> bool:
-    """Whether a model of transformers answers at every token, by the name of its class."""
-    return type(model).__name__.endswith(_BY_TOKEN)
+    """Whether a model answers at tokens, or writes after the last one, by its class."""
+    return type(model).__name__.endswith(_BY_TOKEN) or isinstance(model, Asked)
 
 
 def gives_labels(model: Any) -> bool:
@@ -59,7 +60,7 @@ class Readout:
     @property
     def reads_tokens(self) -> bool:
         """Whether the answers at single tokens are asked for."""
-        return self.at not in ("answer", "whole")
+        return self.at in ("last", *_SEVERAL)
 
     @property
     def reads_several(self) -> bool:

@@ -11,6 +11,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from jostle.base.errors import UsageError
+from jostle.integrations.answers import Asked
 from jostle.tokens.text_views import Embeddings
 
 Edit = Callable[[Tensor], Tensor]
@@ -45,6 +46,9 @@ class Site:
                 "nn.Module such as a model of transformers"
             )
         self.name = name
+        # A model that is called again and again for one answer, see ``integrations.answers``, is changed each time.
+        self.is_repeated = isinstance(model, Asked)
+        model = model.network if isinstance(model, Asked) else model
         self.path, self.module, self.is_input = _find(model, view, name)
 
     @contextlib.contextmanager
@@ -62,7 +66,7 @@ class Site:
         def replace(module: nn.Module, given: tuple[Any, ...], output: Any) -> Any:  # noqa: ARG001
             nonlocal calls
             calls += 1
-            if calls > 1:
+            if not self._is_meant(calls, output[0] if isinstance(output, tuple) else output, shape):
                 return None
             if isinstance(output, tuple):
                 return (edit(self._checked(output[0], shape)), *output[1:])
@@ -71,7 +75,7 @@ class Site:
         def replace_input(module: nn.Module, given: tuple[Any, ...], named: dict[str, Any]) -> Any:  # noqa: ARG001
             nonlocal calls
             calls += 1
-            if calls > 1:
+            if not self._is_meant(calls, given[0] if given else named.get(_HIDDEN), shape):
                 return None
             if given:
                 return (edit(self._checked(given[0], shape)), *given[1:]), named
@@ -88,8 +92,16 @@ class Site:
         if not calls:
             raise UsageError(f"{self.name} never calls its module {self.path!r}: give another module= to Embeddings")
 
+    def _is_meant(self, calls: int, vectors: Any, shape: tuple[int, int]) -> bool:
+        """Whether this call of the module embeds the text: the first one, or each that holds it and what follows."""
+        if not self.is_repeated or not isinstance(vectors, Tensor):
+            return calls == 1
+        return vectors.dim() == 3 and vectors.shape[1] >= shape[1]
+
     def _checked(self, output: Any, shape: tuple[int, int]) -> Tensor:
         is_tensor = isinstance(output, Tensor) and output.is_floating_point() and output.dim() == 3
+        if is_tensor and self.is_repeated:
+            shape = (shape[0], max(shape[1], output.shape[1]))  # tokens may have been appended
         if not isinstance(output, Tensor) or not is_tensor or tuple(output.shape[:2]) != shape:
             found = f"{tuple(output.shape)} of {output.dtype}" if isinstance(output, Tensor) else type(output).__name__
             does = "takes" if self.is_input else "gives out"
