@@ -15,7 +15,7 @@ Study, and where it is:
   ``graded_sensitivity.py``
 * ``jostle/longer-training``: sensitivity after the last training error. ``longer_training.py``
 * ``jostle/norms``, ``jostle/norms-texts``: is it the norms, and not attention? ``norms.py``
-* ``jostle/published-networks``: networks that others trained. ``published``
+* ``jostle/published-networks``, ``jostle/published-photographs``: networks that others trained. ``published``
 * ``jostle/random-networks``: the sensitivity of networks with random weights. ``random_networks.py``
 * ``jostle/sharpness-architectures``: sharpness and sensitivity in networks that are no transformers.
   ``sharpness_architectures.py``

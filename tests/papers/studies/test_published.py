@@ -96,9 +96,9 @@ def test_labels_of_photographs_are_read_by_file(tmp_path):
     assert published.read_labels(tmp_path / "labels.tsv") == {"x.jpg": 7, "y.jpg": 0}
 
 
-def made_up(levels, half_width=0.002):
+def made_up(levels, half_width=0.002, name=NAME):
     """Records of made-up sensitivities; every network has the same at all variances."""
-    study = studies.get(NAME)
+    study = studies.get(name)
     settings = study.scales["small"]
     cells, found = study.cells(settings, [0]), {}
     labels = [f"variance {variance:g}" for variance in settings.variances]
@@ -126,8 +126,8 @@ def made_up(levels, half_width=0.002):
     return Records(cells, found, settings, "small")
 
 
-def verdicts(records):
-    found = decide(studies.get(NAME).expectations(records), scale="small")
+def verdicts(records, name=NAME):
+    found = decide(studies.get(name).expectations(records), scale="small")
     return [finding.verdict for finding in found if not finding.is_beyond]
 
 
@@ -135,12 +135,26 @@ def test_verdicts_turn_with_the_numbers():
     assert verdicts(made_up({"cct": 0.004, "vit": 0.005})) == [Verdict.AGREES] * 4
     assert verdicts(made_up({"cct": 0.004, "vit": 0.02})) == [Verdict.AGREES] * 2 + [Verdict.DISAGREES] * 2
     assert verdicts(made_up({})) == [Verdict.UNDECIDED] * 4
-    stems = [drawing.stem for drawing in studies.get(NAME).figures(made_up({}))]
+
+
+def test_verdicts_on_photographs():
+    name = "jostle/published-photographs"
+    assert verdicts(made_up({"efficientnet-lite2": 0.005}, name=name), name) == [Verdict.AGREES]
+    assert verdicts(made_up({"efficientnet-lite2": 0.02}, name=name), name) == [Verdict.DISAGREES]
+    statements = [each.statement for each in studies.get(name).expectations(made_up({}, name=name))]
+    assert len(statements) == len(set(statements)) == 12
+
+
+@pytest.mark.parametrize("name", [NAME, "jostle/published-photographs"])
+def test_figures(name):
+    stems = [drawing.stem for drawing in studies.get(name).figures(made_up({}, name=name))]
     assert stems == ["against-variance", "against-accuracy"]
 
 
 def test_photographs_that_are_not_there_are_said(monkeypatch, tmp_path):
     monkeypatch.setenv("JOSTLE_DATA", str(tmp_path))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    with pytest.raises(UsageError, match=r"no folder imagenet_sample_256 with labels.tsv among the datasets"):
+    with pytest.raises(
+        UsageError, match=r"no folder imagenet_sample_256 with photographs and labels.tsv among the datasets"
+    ):
         published._load_images("photographs", 5, {}, None)
