@@ -124,6 +124,25 @@ def test_measure_says_it_in_words_and_writes_a_file(capsys, folder):
     assert f"{jostle.load('sub/result.json').value:.4g}" in out
 
 
+def test_compare_stops_when_the_order_is_decided(capsys, folder):
+    models = ("--model", "one=py:my_model.py:make", "--model", "other=py:my_model.py:make")
+    words = ("compare", *models, "--data", "inputs.npy", "--tokens", "coordinates", "--quiet", "--json")
+    for rule in (("--until-decided", "--at-least", "0.1"), ("--plan", "until:decided=true,at_least=0.1")):
+        code, out, _ = run(capsys, *words, *rule)
+        assert code == 0
+        found = json.loads(out)
+        assert found["measurements"][0]["stopped"] == "decided"
+        assert found["differences"][0]["verdict"] == "one and other differ by less than 0.1"
+    for wrong in (
+        ("--at-least", "0.1"),
+        ("--until-decided", "--relative", "0.1"),
+        ("--plan", "grid:1", "--draws", "2"),
+    ):
+        code, _, error = run(capsys, *words, *wrong)
+        assert code == 2
+        assert len(error.strip().splitlines()) == 1
+
+
 def test_compare_names_models_and_pairs(capsys, folder):
     models = ("--model", "one=py:my_model.py:make", "--model", "two=py:my_model.py:make:classes=5")
     code, out, _ = run(capsys, "compare", *models, "--data", "inputs.npy", "--tokens", "coordinates", "--quiet")

@@ -63,6 +63,15 @@ RELATIVE_HELP = (
     "Stop when half of the interval's width is at most this share of the value. The default for other responses, at "
     "0.05."
 )
+DECIDED_HELP = "Stop when it is decided for every pair which model is more sensitive; for two models or more."
+AT_LEAST_HELP = (
+    "With --until-decided, the smallest difference of interest: a pair is done too when its difference is shown to be "
+    "smaller. Without it, models that are equal are compared until --max-passes."
+)
+PLAN_HELP = (
+    "The rule as one text, in the place of the options above: until:relative=0.1,adaptive=false or "
+    "until:decided=true,at_least=0.001 or grid:5."
+)
 DRAWS_HELP = (
     "The papers' protocol: jostle every token of every input this many times, and do not stop early. Default: 1 if the "
     "perturbation is deterministic and there are at most 10,000 tokens; otherwise sampling stops early."
@@ -131,7 +140,12 @@ class SamplingOptions(SubjectOptions):
     label: Annotated[str | None, Parameter(group=TEXTS, help=LABEL_HELP)] = None
     half_width: Annotated[float | None, Parameter(group=PRECISION, help=HALF_WIDTH_HELP)] = None
     relative: Annotated[float | None, Parameter(group=PRECISION, help=RELATIVE_HELP)] = None
+    until_decided: Annotated[bool, Parameter(negative="", show_default=False, group=PRECISION, help=DECIDED_HELP)] = (
+        False
+    )
+    at_least: Annotated[float | None, Parameter(group=PRECISION, help=AT_LEAST_HELP)] = None
     draws: Annotated[int | None, Parameter(converter=whole, group=PRECISION, help=DRAWS_HELP)] = None
+    plan: Annotated[str | None, Parameter(group=PRECISION, help=PLAN_HELP)] = None
     max_passes: Annotated[int | None, Parameter(converter=whole, group=PRECISION, help=PASSES_HELP)] = None
     target: Annotated[str, Parameter(group=PRECISION, help=TARGET_HELP)] = "dataset"
     average: Annotated[Literal["macro", "micro"], Parameter(group=PRECISION, help=AVERAGE_HELP)] = "macro"

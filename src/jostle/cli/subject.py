@@ -33,7 +33,7 @@ from jostle.perturbations import PERTURBATIONS, Deletion, GaussianNoise, Perturb
 from jostle.report.measurement import percent
 from jostle.report.texts import clean_answers, root_mean_square, rows_of
 from jostle.responses import Flip, Margin
-from jostle.sampling import DefaultPlan, Grid, Plan, Until
+from jostle.sampling import PLANS, DefaultPlan, Grid, Plan, Until
 from jostle.tokens import VIEWS, Embeddings, TokenView, Words
 from jostle.tokens.sites import word_embedding
 from jostle.tokens.text import configured_padding, padding_id
@@ -245,10 +245,22 @@ def read_subject(
 
 def plan_of(options: SamplingOptions) -> Plan | DefaultPlan:
     """The plan that the options ask for."""
-    rules = {"half-width": options.half_width, "relative": options.relative, "draws": options.draws}
+    rules = {
+        "half-width": options.half_width,
+        "relative": options.relative,
+        "until-decided": options.until_decided or None,
+        "draws": options.draws,
+        "plan": options.plan,
+    }
     given = [f"--{name}" for name, value in rules.items() if value is not None]
     if len(given) > 1:
         raise UsageError(f"give only one of {', '.join(given)}: they are different rules for when to stop")
+    if options.plan is not None:
+        if options.max_passes is not None:
+            raise UsageError("give max_passes within --plan, for example --plan until:relative=0.1,max_passes=50000")
+        return specs.build(PLANS, options.plan, "plan", Plan)
+    if options.at_least is not None and not options.until_decided:
+        raise UsageError("--at-least needs --until-decided: it says which differences are of interest")
     if options.draws is not None:
         if options.max_passes is not None:
             raise UsageError(
@@ -258,7 +270,13 @@ def plan_of(options: SamplingOptions) -> Plan | DefaultPlan:
     most = DefaultPlan.max_passes if options.max_passes is None else options.max_passes
     if not given:
         return DefaultPlan(max_passes=most)
-    return Until(half_width=options.half_width, relative=options.relative, max_passes=most)
+    return Until(
+        half_width=options.half_width,
+        relative=options.relative,
+        decided=options.until_decided,
+        at_least=options.at_least,
+        max_passes=most,
+    )
 
 
 def make_request(

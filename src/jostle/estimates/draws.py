@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 
 from jostle.base.estimate import OTHER, Interval, Target
 from jostle.estimates.request import Request
-from jostle.estimates.result import Floats, MeanChange, Profile
+from jostle.estimates.result import NEGLIGIBLE, SIGN_DECIDED, Floats, MeanChange, Profile
 from jostle.estimates.tallies import BINARY, TERNARY, Support
 from jostle.intervals import anytime, fixed
+from jostle.intervals.sign import log_evidence, signs
 from jostle.sampling import Trials, Until
 from jostle.sampling.plans import Integers
 from jostle.tokens import Inputs
@@ -134,6 +135,9 @@ class UntilTally(DrawTally):
     own, at which the sample size depends on its flips still less. Differences between models then have Gaffke's bound
     at the same raised level. Simulated in tests/estimates/test_stopping.py.
 
+    Attributes:
+        decision: of a difference, if the plan is to decide: ``more``, ``less``, ``negligible``, or nothing yet.
+
     Arguments:
         request: what is asked; the stopping rule looks at the interval for its ``target``. With ``average="micro"``
             long inputs are drawn more often: first visits then say nothing about a population, and there is no
@@ -160,9 +164,14 @@ class UntilTally(DrawTally):
         self._by_position = np.zeros((tokens, len(self._all.counts)))
         self._sums, self._visits = np.zeros(num_inputs), np.zeros(num_inputs)
         self._real_horizon: float | None = None
+        self.decision = ""
+        self._pending: tuple[int, str] | None = None  # after how many of the next trials what was decided
 
     def add(self, trials: Trials, changes: Floats) -> None:
         """Count changes in the order of the draws; NaN marks a trial that failed and is left out."""
+        if self._pending is not None and self._pending[0] <= len(trials):
+            self.decision = self._pending[1]
+        self._pending = None
         kept = np.isfinite(changes)
         is_first = self._first_visits(trials, kept)[kept]
         inputs, tokens, changes = trials.inputs[kept], trials.tokens[kept], changes[kept]
@@ -189,6 +198,8 @@ class UntilTally(DrawTally):
             moments = Moments(self.support, self._first.counts + sums_up_to(rows, ends))
         changed = self._changed + sums_up_to((kept & (changes != 0))[:, None], ends)[:, 0]
         is_enough = self._is_enough(changed, everything.size)
+        if self.plan.decided:
+            return self._decided_by(moments, is_enough, ends)
         low, high = self._looked_at(moments)
         is_met = np.asarray(self.plan.is_met(everything.mean, low, high) & is_enough)
         if self.support.is_discrete or self._real_horizon is not None:
@@ -200,6 +211,39 @@ class UntilTally(DrawTally):
         low, high = self._looked_at(moments)
         after = np.arange(len(ends)) >= ready[0]
         return np.asarray(after & is_enough & self.plan.is_met(everything.mean, low, high))
+
+    def _decided_by(self, moments: Moments, is_enough: NDArray[np.bool_], ends: Integers) -> NDArray[np.bool_]:
+        """(looks,) whether a difference was decided at some look by then: its sign, or that it is negligible.
+
+        What is decided at a look stays decided, so the first look that tells is remembered until it is counted.
+        """
+        found = np.full(len(ends), self.decision, dtype=object)
+        if not self.decision:
+            found[:] = self._decisions(moments, is_enough)
+            told = np.flatnonzero(found)
+            if len(told):
+                found[told[0] :] = found[told[0]]
+                self._pending = (int(ends[told[0]]), str(found[told[0]]))
+        return np.asarray(found != "")
+
+    def _decisions(self, moments: Moments, is_enough: NDArray[np.bool_]) -> NDArray[Any]:
+        """(looks,) what the evidence at each look tells: ``more``, ``less``, ``negligible``, or nothing."""
+        if self.support == TERNARY:
+            sign = signs(moments.counts[..., 2], moments.counts[..., 0], self.level)
+        else:
+            low, high = self._sequence(moments, self.level, self.target)
+            sign = np.where(is_enough, (low > 0).astype(np.int64) - (high < 0), 0)
+        found = np.array(["less", "", "more"], dtype=object)[sign + 1]
+        if self.plan.at_least is not None:
+            maybe = np.flatnonzero((sign == 0) & is_enough & (np.abs(moments.mean) < self.plan.at_least))
+            rows = Moments(self.support, moments.counts[maybe])
+            low, high = self._sequence(rows, self._beside(), self.target)
+            found[maybe[(-self.plan.at_least < low) & (high < self.plan.at_least)]] = "negligible"
+        return found
+
+    def _beside(self) -> float:
+        """The level of the interval of a difference beside the evidence for its sign, which takes half of alpha."""
+        return (1 + self.level) / 2 if self.support.is_discrete else self.level
 
     def visits_all(self, trials: Trials, changes: Floats, ends: Integers) -> NDArray[np.bool_]:
         """(looks,) whether every input has been drawn by then: the population interval cannot improve after that."""
@@ -240,8 +284,18 @@ class UntilTally(DrawTally):
 
     def draws_left(self) -> float:
         """At least about how many more draws the rule will take, judged with some caution by the draws so far."""
+        if self.plan.decided:
+            return self._undecided() * self.trials
         share = self.plan.share_done(self.value, *(float(end[0]) for end in self._looked_at(self._one(self.target))))
         return max(caution(self._changed) / max(share, 1e-9) - 1, 0.0) * self.trials
+
+    def _undecided(self) -> float:
+        """How many times the draws so far a decision will surely take; evidence comes in leaps, so rather too few."""
+        if self.decision or self.support != TERNARY:
+            return 0.0
+        counts = self._one(self.target).counts[0]
+        told = max(float(each) for each in log_evidence(counts[2], counts[0]))
+        return max(min(0.5 * math.log(2 / (1 - self.level)) / max(told, 0.1) - 1, 0.25), 0.0)
 
     @property
     def by_input(self) -> Floats:
@@ -272,7 +326,7 @@ class UntilTally(DrawTally):
 
     def candidate(self) -> Interval:
         """The interval that the stopping rule looks at now."""
-        if not (self._is_calibrated and self.support == BINARY):
+        if self.plan.decided or not (self._is_calibrated and self.support == BINARY):
             return self.interval(self.target)
         low, high = self._looked_at(self._one(self.target))
         method = "Clopper-Pearson, calibrated for its stopping rule"
@@ -284,7 +338,7 @@ class UntilTally(DrawTally):
 
     def interval(self, target: Target) -> Interval:
         """The interval for ``target`` now; until the rule is met, the intervals of all looks hold together."""
-        is_stopped = self._has_settled and self._is_calibrated and target == self.target
+        is_stopped = self._has_settled and self._is_calibrated and target == self.target and not self.plan.decided
         if is_stopped and self.support == BINARY:
             return self.candidate()
         if self.request.average == "micro" and target == "population":
@@ -297,11 +351,27 @@ class UntilTally(DrawTally):
                 self.support.values, moments.counts[0], anytime.peeked_level(self.level), self.support.bounds
             )
             return self._labelled(*ends, target, "Gaffke's bound, calibrated for its stopping rule")
-        level = anytime.sequence_level(self.level) if self._is_calibrated and target == self.target else self.level
+        if self.plan.decided and self.support != BINARY and target == self.target:
+            return self._decided_interval(moments)
+        peeks = self._is_calibrated and target == self.target and not self.plan.decided
+        level = anytime.sequence_level(self.level) if peeks else self.level
         kinds = {BINARY: "beta-binomial mixture", TERNARY: "betting"}
         low, high = self._sequence(moments, level, target)
         method = f"confidence sequence, {kinds.get(self.support, 'asymptotic')}"
         return self._labelled(float(low[0]), float(high[0]), target, method)
+
+    def _decided_interval(self, moments: Moments) -> Interval:
+        """The interval of a difference whose sign is sought: a confidence sequence, cut at 0 where that is decided.
+
+        The evidence for the sign and the sequence take half of alpha each, so that both hold together.
+        """
+        low, high = (float(end[0]) for end in self._sequence(moments, self._beside(), self.target))
+        kind = "confidence sequence, " + ("betting" if self.support.is_discrete else "asymptotic")
+        if self.decision in ("more", "less"):
+            ends = (max(low, 0.0), high) if self.decision == "more" else (low, min(high, 0.0))
+            return self._labelled(*ends, self.target, f"{SIGN_DECIDED}, {kind}")
+        shown = f"{NEGLIGIBLE} {self.plan.at_least:g}, " if self.decision else ""
+        return self._labelled(low, high, self.target, shown + kind)
 
     def _labelled(self, low: float, high: float, target: Target, method: str) -> Interval:
         suffix = "" if target == "dataset" else ", first visits"

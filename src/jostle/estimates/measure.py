@@ -11,6 +11,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from jostle.base import progress as progress_bar
+from jostle.base.errors import UsageError
 from jostle.base.estimate import provenance
 from jostle.base.progress import Reporter
 from jostle.estimates.request import Model, Request
@@ -148,8 +149,9 @@ def compare(
 
     Sharing inputs and noise narrows the interval of a difference: between architectures like taking 1.0 to 1.3 times
     the draws, between checkpoints of one network several times. With ``Until``, sampling stops when every model's
-    interval is narrow enough, at about 1.3 to 1.5 times the draws of a sample whose size was known. Arguments are those
-    of ``measure``; ``models`` maps names to models.
+    interval is narrow enough, at about 1.3 to 1.5 times the draws of a sample whose size was known. If only the order
+    of the models matters, ``Until(decided=True)`` stops much sooner: when the sign of every difference is decided.
+    Arguments are those of ``measure``; ``models`` maps names to models.
 
     >>> import torch, jostle
     >>> bits = torch.randint(2, (200, 9), generator=torch.Generator().manual_seed(0)) * 2.0 - 1.0
@@ -238,6 +240,8 @@ def make_run(
     """
     plan = request.plan_for(evaluation.inputs)
     if isinstance(plan, Until):
+        if plan.decided and len(evaluation.functions) < 2:
+            raise UsageError("Until(decided=True) decides which of several models is more sensitive: give at least two")
         return UntilRun(request, plan, evaluation, report, pair_level)
     return GridRun(request, plan, evaluation, report, pair_level)
 

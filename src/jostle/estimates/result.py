@@ -195,10 +195,15 @@ class MeasureSettings:
         ]
 
 
+# How the method of an interval begins if the sign of a difference was decided on discordant pairs (an end at 0 is then
+# excluded), and if the difference was shown to be smaller than what follows.
+SIGN_DECIDED, NEGLIGIBLE = "sign decided", "smaller than"
+
 REASONS = {
     "complete": "every token of every input was jostled",
     "precision": "the interval is as narrow as asked for",
-    "max_passes": "max_passes was reached before the interval was as narrow as asked for",
+    "decided": "every difference is decided",
+    "max_passes": "max_passes was reached before the stopping rule was met",
     "all-inputs-visited": "every input was visited, and only first visits count here: Grid uses few inputs better",
     "interrupted": "interrupted: this is what was known by then",
 }
@@ -316,12 +321,22 @@ class Difference(MeanChange):
     second: str
 
     @property
+    def direction(self) -> int:
+        """1 if ``first`` is more sensitive, -1 if it is less sensitive, 0 if the interval does not tell."""
+        is_decided = self.interval.method.startswith(SIGN_DECIDED)
+        if self.low > 0 or (is_decided and self.low == 0):
+            return 1
+        return -1 if self.high < 0 or (is_decided and self.high == 0) else 0
+
+    @property
     def verdict(self) -> str:
         """What the interval says: which model is more sensitive, or that it does not tell."""
-        if self.low > 0:
-            return f"{self.first} is more sensitive than {self.second}"
-        if self.high < 0:
-            return f"{self.first} is less sensitive than {self.second}"
+        if self.direction:
+            word = "more" if self.direction > 0 else "less"
+            return f"{self.first} is {word} sensitive than {self.second}"
+        if self.interval.method.startswith(NEGLIGIBLE):
+            least = self.interval.method.removeprefix(NEGLIGIBLE).split(",")[0].strip()
+            return f"{self.first} and {self.second} differ by less than {least}"
         return f"no significant difference between {self.first} and {self.second}"
 
     def reversed(self) -> "Difference":

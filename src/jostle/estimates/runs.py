@@ -153,6 +153,11 @@ class UntilRun(Run[Until, DrawTally]):
                 draw, done = functools.partial(proposed.proposal.trials, request.seed), 0
         return stopped
 
+    @property
+    def _deciding(self) -> list[DrawTally]:
+        """The tallies that must all meet the stopping rule: of single models, or of differences if those decide."""
+        return list(self.pairs.values()) if self.plan.decided else self.singles
+
     @functools.cached_property
     def _adaptation(self) -> Adaptation:
         return Adaptation(self.request, self.plan, self.evaluation)
@@ -169,7 +174,7 @@ class UntilRun(Run[Until, DrawTally]):
         They reach as far as the rule will surely not be met, at most half of the draws so far (which Ctrl-C may lose)
         and at most 8,192. This depends on the draws alone, so passes are the same in every run.
         """
-        ahead = max(tally.draws_left() for tally in self.singles) if done else 0.0
+        ahead = max(tally.draws_left() for tally in self._deciding) if done else 0.0
         if self.request.target == "population":
             ahead = min(ahead, self.singles[0].unvisited)  # sampling ends when the last of them has been visited
         limit = done + min(ahead, max(_LEAST_AHEAD, done / 2), _MOST_AHEAD)
@@ -199,15 +204,17 @@ class UntilRun(Run[Until, DrawTally]):
         if len(stops) and is_met[stops[0]]:
             for tally in (*self.singles, *self.pairs.values()):
                 tally.settle()
-            return "precision"
+            return "decided" if self.plan.decided else "precision"
         if len(stops):
             return "all-inputs-visited"
         return "" if affordable == len(trials) else self._out_of_passes()
 
     def _looked(self, trials: Trials, changes: Changes, looks: Integers) -> tuple[np.ndarray, np.ndarray]:
         """(looks,) twice: whether all intervals are narrow enough, and whether more draws could not improve them."""
-        pairs = list(zip(self.singles, changes, strict=True))
-        is_met = np.logical_and.reduce([tally.met(trials, change, looks) for tally, change in pairs])
+        told = [changes[a] - changes[b] for a, b in self.pairs] if self.plan.decided else changes
+        is_met = np.logical_and.reduce(
+            [tally.met(trials, change, looks) for tally, change in zip(self._deciding, told, strict=True)]
+        )
         if self.request.target == "dataset":
             return is_met, np.zeros(len(looks), dtype=bool)
         return is_met, self.singles[0].visits_all(trials, changes[0], looks)
@@ -216,8 +223,8 @@ class UntilRun(Run[Until, DrawTally]):
         """Tell the reporter how far the draws that are counted have come."""
         if not self.has_results:
             return
-        looks = [(tally.value, look.low, look.high) for tally in self.singles for look in (tally.candidate(),)]
-        share = min(self.plan.share_done(*look) for look in looks)
+        looks = [(tally.value, look.low, look.high) for tally in self._deciding for look in (tally.candidate(),)]
+        share = 0.0 if self.plan.decided else min(self.plan.share_done(*look) for look in looks)
         summary = "  ".join(f"{value:.4f} [{low:.4f}, {high:.4f}]" for value, low, high in looks)
         self.report(State(share, self.evaluation.passes, summary))
 

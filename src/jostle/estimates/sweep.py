@@ -90,6 +90,8 @@ def sweep(
         perturbation: the kind of perturbation that has the strength: ``"gaussian-noise"``, ``"sphere"`` (``stds`` are
             then radii), ``"sphere:relative=true"``, or a function from a strength to a perturbation.
         plan: for each strength, as in ``measure``; with several models sampling continues until it is met for all.
+            ``Until(decided=True)`` stops at each strength when the sign of every difference is decided. Flips of a
+            single model are sought adaptively at each strength, as in ``measure``; those of several are not.
         level: coverage of each interval of a measurement, and of all differences of a pair together.
         name: how messages and files call a single model.
 
@@ -523,9 +525,7 @@ def join_words(parts: Sequence[str], joint: str = "and") -> str:
 
 
 def _word(difference: Difference) -> str:
-    if difference.low > 0:
-        return "more sensitive"
-    return "less sensitive" if difference.high < 0 else "not told apart"
+    return {1: "more sensitive", -1: "less sensitive", 0: "not told apart"}[difference.direction]
 
 
 def _strengths(strengths: Sequence[float]) -> str:

@@ -46,7 +46,7 @@ def differences(pairs: "Sequence[Difference]") -> Figure:
 
 def excludes_zero(pair: "Difference") -> bool:
     """Whether the interval shows which of the two is more sensitive."""
-    return pair.low > 0 or pair.high < 0
+    return pair.direction != 0
 
 
 def _name(pair: "Difference") -> str:

@@ -98,7 +98,7 @@ _GROWTH = 0.04
 
 @dataclass(frozen=True)
 class Until:
-    """Draw (input, token, noise) independently until the interval is narrow enough.
+    """Draw (input, token, noise) independently until the interval is narrow enough, or a difference is decided.
 
     Each trial takes an input uniformly with replacement, one of its tokens uniformly, and fresh noise, so the changes
     are independent draws whose mean is the sensitivity on this dataset; their number depends on neither N nor T. The
@@ -108,6 +108,11 @@ class Until:
     Arguments:
         half_width: stop when the interval is at most this wide to each side on average: high - low <= 2 half_width.
         relative: stop when (high - low) / 2 <= relative * value. Give this or ``half_width``.
+        decided: in ``compare`` and ``sweep``, stop when the sign of every difference between two models is decided, see
+            ``intervals.sign``: which one is more sensitive takes far fewer draws than how sensitive each is. Give this
+            instead of ``half_width`` or ``relative``.
+        at_least: with ``decided``, the smallest difference of interest: a pair is done too when its difference is shown
+            to be smaller. Without it, equal models are compared until ``max_passes``.
         max_passes: stop before a model has answered more inputs than this; the result says that this ended it.
         adaptive: whether flips of one model may be sought where they are likely, after a pilot that predicts that this
             saves passes, see ``sampling.adaptive``. It saves most where flips are rare: at a sensitivity of 0.0005
@@ -119,16 +124,24 @@ class Until:
     relative: float | None = None
     max_passes: int = 1_000_000
     adaptive: bool = True
+    decided: bool = False
+    at_least: float | None = None
 
     def __post_init__(self) -> None:
-        if (self.half_width is None) == (self.relative is None):
-            raise UsageError("Until needs exactly one of half_width= and relative=, for example Until(half_width=0.01)")
-        for name, value in (("half_width", self.half_width), ("relative", self.relative)):
+        for name, flag in (("adaptive", self.adaptive), ("decided", self.decided)):
+            if not isinstance(flag, bool):
+                raise checks.wrong(name, flag, "true or false")
+        if (self.half_width is not None) + (self.relative is not None) + self.decided != 1:
+            raise UsageError(
+                "Until needs exactly one of half_width=, relative= and decided=True, for example Until(half_width=0.01)"
+            )
+        if self.at_least is not None and not self.decided:
+            raise UsageError(f"at_least={self.at_least} needs decided=True: it says which differences are of interest")
+        rules = {"half_width": self.half_width, "relative": self.relative, "at_least": self.at_least}
+        for name, value in rules.items():
             if value is not None:
                 object.__setattr__(self, name, checks.number(name, value, above=0))
         object.__setattr__(self, "max_passes", checks.whole("max_passes", self.max_passes, least=1))
-        if not isinstance(self.adaptive, bool):
-            raise checks.wrong("adaptive", self.adaptive, "true or false")
 
     def trials(self, inputs: Inputs, seed: int, start: int, stop: int, average: str = "macro") -> Trials:
         """Trials number ``start`` .. ``stop`` - 1 of the endless sequence of this seed.
@@ -176,15 +189,17 @@ class Until:
         tuning = 2 * log_threshold + math.log1p(2 * log_threshold)
         boundary = (1 + 1 / tuning) * (math.log1p(tuning) + 2 * log_threshold)
         variance = np.maximum(p * (1 - p), 1e-12)
-        if self.half_width is None:
-            return np.minimum(boundary * variance / ((self.relative or 0.0) * np.maximum(p, 1e-12)) ** 2, 1e12)
+        if self.half_width is None:  # a decision takes about as many draws as +-30 %, or more, or fewer
+            return np.minimum(boundary * variance / ((self.relative or 0.3) * np.maximum(p, 1e-12)) ** 2, 1e12)
         return np.maximum(boundary * variance / self.half_width**2, 0.65 * log_threshold / self.half_width)
 
     def describe(self) -> str:
         """A spec that makes this plan again."""
-        name, value = ("relative", self.relative) if self.half_width is None else ("half_width", self.half_width)
-        rule = f"{name}={written(value or 0.0)}"
-        return f"until:{rule},max_passes={self.max_passes}" + ("" if self.adaptive else ",adaptive=false")
+        numbers = {"half_width": self.half_width, "relative": self.relative, "at_least": self.at_least}
+        rules = [f"{name}={written(value)}" for name, value in numbers.items() if value is not None]
+        rules = ["decided=true", *rules] if self.decided else rules
+        off = [] if self.adaptive else ["adaptive=false"]
+        return "until:" + ",".join([*rules, f"max_passes={self.max_passes}", *off])
 
 
 Plan = Grid | Until
