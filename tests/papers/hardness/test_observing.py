@@ -174,3 +174,12 @@ def test_a_column_of_numbers_is_not_taken_for_a_row():
 def test_no_strings_cannot_be_drawn(count):
     with pytest.raises(UsageError, match=r"count=.* must be a whole number, at least 1"):
         draw_strings(4, count, 0)
+
+
+def test_long_strings_in_small_passes_are_measured_the_same(monkeypatch):
+    network, task = HardnessDesign(dim=4).create(6, 0), named_task("majority", 6)
+    whole = observe(network, task, directions=4, strings=64)
+    monkeypatch.setattr(observing, "_SCORES", 16 * 6**2)  # as if 6 bits were many
+    assert observing._at_once(6) == 16
+    parts = observe(network, task, directions=4, strings=64)
+    assert vars(parts) == pytest.approx(vars(whole), rel=1e-4)

@@ -28,7 +28,8 @@ CONVERGED = 1e-3
 LARGEST = 12  # bits up to which all strings are tried
 STEP = 0.02  # of each weight in the released code
 _FLIPPED = 256  # strings beyond 12 bits whose neighbours are tried
-_AT_ONCE = 512  # strings of a pass
+_AT_ONCE = 512  # strings of a pass, if they are short
+_SCORES = 2**23  # of attention in a pass, for a head
 
 Floats = NDArray[np.float64]
 
@@ -94,6 +95,7 @@ def observe(
     outputs, wanted = _outputs(network, many), task.label(many.numpy().astype(np.int8))
     rho = step_length(network)
     common: dict[str, Any] = {"directions": directions, "label_values": (0.0, 1.0), "seed": seed, "level": level}
+    common["batch_size"] = min(128, _at_once(task.n) // 4)  # several directions are computed together
     moved = average_direction_sharpness(network, few, labels, rho=rho, **common)
     released = average_direction_sharpness(network, few, labels, protocol="released", std=STEP, **common)
     ends = moved.function.interval if len(few) == 2**task.n else moved.population
@@ -193,8 +195,13 @@ def _blowups(network: nn.Module, bits: Tensor) -> tuple[float, float, float]:
     return found.value, layernorm_blowup(network, bits, protocol="released").value, found.mean_square
 
 
+def _at_once(n: int) -> int:
+    """How many strings of n bits are in memory together: attention has n^2 scores for each. 512 up to 128 bits."""
+    return min(_AT_ONCE, max(4, _SCORES // n**2))
+
+
 def _outputs(network: nn.Module, bits: Tensor) -> Floats:
     with preserve(network):
-        found = torch.cat([network(part) for part in torch.split(bits, _AT_ONCE)])
+        found = torch.cat([network(part) for part in torch.split(bits, _at_once(bits.shape[1]))])
     check_numbers(found, len(bits))
     return found.double().numpy()
