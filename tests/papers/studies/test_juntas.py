@@ -111,5 +111,5 @@ def test_the_networks_of_others_tell_stories():
         network = make()
         story = stories.tell(network, begin, first, 60, 0)
         noise = torch.randint(first, 90, story.shape)
-        losses = [float(torch.nn.functional.cross_entropy(network(ids)[0, :-1], ids[0, 1:])) for ids in (story, noise)]
+        losses = [torch.nn.functional.cross_entropy(network(ids)[0, :-1], ids[0, 1:]).item() for ids in (story, noise)]
         assert losses[0] < 2 < losses[1] - 2
