@@ -90,12 +90,12 @@ def guarded_reach(variances: ArrayLike, counts: ArrayLike, level: float, prior: 
 
     Arguments:
         variances: (2, ...) unbiased sample variances.
-        counts: (2, ...) sizes of the samples, at least 2.
+        counts: size of both samples or of each, at least 2.
         level: of the two-sided interval.
         prior: what is known beforehand of the spreads.
     """
-    shape = np.broadcast_shapes(np.shape(variances), np.shape(counts))
-    v, n = np.broadcast_to(variances, shape), np.broadcast_to(counts, shape)
+    v = np.asarray(variances, dtype=np.float64)
+    n = np.broadcast_to(np.asarray(counts, dtype=np.float64), (2,)).reshape(2, *(1,) * (v.ndim - 1))
     return np.maximum(welch_reach(v, n, level), moderated_reach(v, n, level, prior))
 
 

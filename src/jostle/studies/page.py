@@ -54,7 +54,9 @@ def _board(rows: list[Row]) -> Section:
         title="Scoreboard",
         text=[
             "A verdict comes from intervals alone: it agrees if the whole interval lies where the claim puts it, "
-            "disagrees if none of it does, and is undecided otherwise. The findings of a study share an error of 5 %. "
+            "disagrees if none of it does, and is undecided otherwise. A claim agrees if all of its findings do, and "
+            "disagrees if one of them does by Holm's rule. Each interval has a level of its own, 95 % if there was one "
+            "look at the seeds. "
             "The smoke scale only shows that a study runs: it decides nothing."
         ],
         table=Table(COLUMNS, lines, caption="One row for each run."),
@@ -100,12 +102,12 @@ def _findings(summary: Summary) -> Table:
                 finding.verdict.value + (" (beyond the claim)" if finding.is_beyond else ""),
                 tone=_TONES[finding.verdict],
             ),
-            finding.reason,
+            "; ".join(part for part in (finding.reason, finding.needs) if part),
         ]
         for finding in summary.findings
     ]
     columns = ["expectation", "expected", "measured", "level", "verdict", "why"]
-    return Table(columns, rows, caption="Findings, with intervals. What is beyond the claim is no part of the verdict.")
+    return Table(columns, rows, caption="Findings, with two-sided intervals. What is beyond the claim is no part of the verdict.")
 
 
 def _notes(summary: Summary) -> list[str]:

@@ -1,0 +1,57 @@
+"""How often verdicts are wrong, by the simulations of tools/error_rates.py with other random numbers."""
+
+import math
+import runpy
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from jostle.studies.verdict import Verdict
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def tool():
+    return runpy.run_path(str(ROOT / "tools" / "error_rates.py"))
+
+
+def at_most(nominal, runs):
+    """The nominal rate and four standard errors of the simulation, for the larger of two rates."""
+    return nominal + 4 * math.sqrt(nominal * (1 - nominal) / runs)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seeds", [3, 4, 6, 12])
+def test_a_comparison_is_wrong_no_more_often_than_stated(tool, seeds):
+    runs = 20_000
+    for name, world in tool["WORLDS"].items():
+        logs = world(np.random.default_rng(seeds), runs, seeds)
+        assert tool["error"](logs, tool["in_use"]) <= at_most(0.025, runs), name
+    for name, world in tool["LIMITS"].items():  # said in the docs: not for sides that are skewed in different ways
+        assert tool["error"](world(np.random.default_rng(seeds), runs, seeds), tool["in_use"]) <= 0.055, name
+
+
+@pytest.mark.slow
+def test_without_the_guard_it_would_be_wrong_more_often(tool):
+    logs = tool["WORLDS"]["all spread 4 times as much"](np.random.default_rng(0), 20_000, 3)
+    assert tool["error"](logs, tool["REACHES"]["moderated"]) > 0.05
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("expectations", [1, 3, 6])
+def test_a_claim_is_wrong_no_more_often_than_stated(tool, expectations):
+    runs, rng = 1_000, np.random.default_rng(expectations)
+    agrees = tool["share"](rng, [1.0] + [0.01] * (expectations - 1), Verdict.AGREES, runs)
+    disagrees = tool["share"](rng, [1.0] * expectations, Verdict.DISAGREES, runs)
+    assert max(agrees, disagrees) <= at_most(0.025, runs)
+
+
+@pytest.mark.slow
+def test_looks_are_in_the_error(tool):
+    runs, seeds = 5_000, (3, 6, 12, 24)
+    logs = tool["WORLDS"]["all spread 2 times as much"](np.random.default_rng(1), runs, 24)
+    split, _ = tool["by_looks"](seeds, (0.1, 0.2, 0.3, 0.4))(logs)
+    naive, _ = tool["by_looks"](seeds, (1.0,) * 4)(logs)
+    assert split.mean() <= at_most(0.05, runs) < naive.mean()
