@@ -55,3 +55,9 @@ def test_looks_are_in_the_error(tool):
     split, _ = tool["by_looks"](seeds, (0.1, 0.2, 0.3, 0.4))(logs)
     naive, _ = tool["by_looks"](seeds, (1.0,) * 4)(logs)
     assert split.mean() <= at_most(0.05, runs) < naive.mean()
+
+
+def test_the_tables_of_the_page_are_whole(tool):
+    text = tool["MARKED"].search((ROOT / "docs" / "verdicts.md").read_text(encoding="utf-8"))[0]
+    assert all(f"| {name} |" in text for name in [*tool["WORLDS"], *tool["LIMITS"]])
+    assert "**in use: 3, 6, 12, 24 with .1 .2 .3 .4**" in text
