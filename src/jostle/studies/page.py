@@ -107,9 +107,7 @@ def _findings(summary: Summary) -> Table:
         for finding in summary.findings
     ]
     columns = ["expectation", "expected", "measured", "level", "verdict", "why"]
-    return Table(
-        columns, rows, caption="Findings, with intervals. What is beyond the claim is no part of the verdict."
-    )
+    return Table(columns, rows, caption="Findings, with intervals. What is beyond the claim is no part of the verdict.")
 
 
 def _notes(summary: Summary) -> list[str]:
