@@ -26,6 +26,7 @@ from .base.estimate import Interval as Interval
 from .estimates import Certainty as Certainty
 from .estimates import Certificates as Certificates
 from .estimates import Comparison as Comparison
+from .estimates import Depth as Depth
 from .estimates import Difference as Difference
 from .estimates import Influence as Influence
 from .estimates import Interrupted as Interrupted
@@ -40,6 +41,7 @@ from .estimates import TextChanges as TextChanges
 from .estimates import certify as certify
 from .estimates import change_texts as change_texts
 from .estimates import compare as compare
+from .estimates import depth as depth
 from .estimates import influence as influence
 from .estimates import measure as measure
 from .estimates import stability as stability
@@ -63,6 +65,7 @@ from .sampling import Until as Until
 from .studies import run as run
 from .tokens import Coordinates as Coordinates
 from .tokens import Embeddings as Embeddings
+from .tokens import Inside as Inside
 from .tokens import Patches as Patches
 from .tokens import Rows as Rows
 from .tokens import Whole as Whole

@@ -5,13 +5,13 @@ from pathlib import Path
 
 from jostle.base.errors import UsageError
 from jostle.base.files import read_text
-from jostle.estimates import Certificates, Comparison, Influence, Measurement, Stability, Sweep, TextChanges
+from jostle.estimates import Certificates, Comparison, Depth, Influence, Measurement, Stability, Sweep, TextChanges
 from jostle.worst.result import WorstCase
 
-Result = Measurement | Comparison | Sweep | Stability | Certificates | WorstCase | Influence | TextChanges
+Result = Measurement | Comparison | Sweep | Stability | Certificates | WorstCase | Influence | Depth | TextChanges
 KINDS: dict[str, type[Result]] = {
     kind.kind: kind
-    for kind in (Measurement, Comparison, Sweep, Stability, Certificates, WorstCase, Influence, TextChanges)
+    for kind in (Measurement, Comparison, Sweep, Stability, Certificates, WorstCase, Influence, Depth, TextChanges)
 }
 
 

@@ -6,6 +6,7 @@ A call becomes a ``Request`` (``request``), the loop of its plan runs (``measure
 
 from jostle.estimates.certainty import Certainty
 from jostle.estimates.certificate import Certificates, certify
+from jostle.estimates.depth import Depth, depth
 from jostle.estimates.influence import influence
 from jostle.estimates.influence_result import Influence, PromptInfluence
 from jostle.estimates.measure import Interrupted, JostleWarning, compare, measure
@@ -18,6 +19,7 @@ __all__ = [
     "Certainty",
     "Certificates",
     "Comparison",
+    "Depth",
     "Difference",
     "Influence",
     "Interrupted",
@@ -33,6 +35,7 @@ __all__ = [
     "certify",
     "change_texts",
     "compare",
+    "depth",
     "influence",
     "measure",
     "stability",

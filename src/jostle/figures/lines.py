@@ -26,7 +26,7 @@ from jostle.figures.style import (
 )
 
 if TYPE_CHECKING:
-    from jostle.estimates import Stability, Sweep
+    from jostle.estimates import Depth, Stability, Sweep
 
 _WIDE = 10.0  # the ratio of strengths above which the horizontal axis is logarithmic
 
@@ -126,3 +126,14 @@ def stability_figure(stability: "Stability") -> Figure:
         x_label="rho, the correlation of the moved input with the input",
         y_label=f"{stability.response}, {s.level:.0%} intervals for {TARGETS[s.target]}",
     )
+
+
+def depth_figure(found: "Depth") -> Figure:
+    """The mean change against the depth at which noise is added, with intervals."""
+    measured = found.measurements
+    values = [[getattr(m, part) for m in measured] for part in ("value", "low", "high")]
+    series = Series(found.name, list(range(len(measured))), *(np.asarray(part) for part in values))
+    level = f"{measured[0].settings.level:.0%} interval"
+    figure = curves([series], x_label=f"number of the site, {found.site}", y_label=f"{quantity(measured[0])}; {level}")
+    figure.axes[0].set_xticks(range(len(measured)))
+    return figure

@@ -10,7 +10,7 @@ from jostle.tokens.padding import Padding
 from jostle.tokens.readout import Readout
 from jostle.tokens.sites import Edit, Site
 from jostle.tokens.text_views import Embeddings, TextView, Words
-from jostle.tokens.views import VIEWS, Coordinates, Patches, Rows, TokenView, Whole
+from jostle.tokens.views import VIEWS, Coordinates, Inside, Patches, Rows, TokenView, Whole
 
 __all__ = [
     "VIEWS",
@@ -19,6 +19,7 @@ __all__ = [
     "Edit",
     "Embeddings",
     "Inputs",
+    "Inside",
     "Padding",
     "Patches",
     "Readout",

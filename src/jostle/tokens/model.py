@@ -24,6 +24,7 @@ from jostle.tokens.readout import Readout
 from jostle.tokens.sites import Edit, Site
 from jostle.tokens.text import check_fits, features
 from jostle.tokens.text_views import Embeddings
+from jostle.tokens.views import Inside
 
 _CHECKED = 16
 _TOLERANCE = 1e-3
@@ -66,7 +67,7 @@ class TokenFunction:
         self.is_steady = True
         self.widest = 0
         view = inputs.view
-        self.site = Site(model, view, name, takes_whole=True) if isinstance(view, Embeddings) else None
+        self.site = Site(model, view, name, takes_whole=True) if isinstance(view, Embeddings | Inside) else None
         if inputs.padding is not None:
             check_fits(model, inputs.ids(), inputs.padding, inputs.has_mask, name)
         self.device = on_device(device, model) if device else device_of(model)
@@ -144,8 +145,8 @@ class TokenFunction:
     def _editing(self, edit: Edit | None, batch: Batch) -> contextlib.AbstractContextManager[None]:
         if edit is None or self.site is None:
             return contextlib.nullcontext()
-        rows, columns = batch[self.inputs.key].shape
-        return self.site.edited(edit, (rows, columns))
+        rows, columns = batch[self.inputs.key].shape[:2]
+        return self.site.edited(edit, (rows, columns if self.inputs.padding is not None else self.inputs.num_tokens))
 
     def _hint(self, batch: Batch, error: Exception) -> str:
         """What to look at after an error: ids without a word, or inputs of another type than the model."""

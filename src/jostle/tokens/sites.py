@@ -5,6 +5,7 @@ Otherwise it is what enters the first of the model's layers, as in Llama and T5.
 """
 
 import contextlib
+import fnmatch
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -13,6 +14,7 @@ from torch import Tensor, nn
 from jostle.base.errors import UsageError
 from jostle.integrations.answers import Asked
 from jostle.tokens.text_views import Embeddings
+from jostle.tokens.views import Inside
 
 Edit = Callable[[Tensor], Tensor]
 
@@ -37,8 +39,10 @@ class Site:
         takes_whole: whether the caller can change all vectors of a text at once, if the view asks for that.
     """
 
-    def __init__(self, model: Any, view: Embeddings, name: str = "model", *, takes_whole: bool = False) -> None:
-        if view.whole and not takes_whole:
+    def __init__(
+        self, model: Any, view: Embeddings | Inside, name: str = "model", *, takes_whole: bool = False
+    ) -> None:
+        if isinstance(view, Embeddings) and view.whole and not takes_whole:
             raise UsageError(f"tokens={view.describe()}: here one token is moved at a time, not a whole text")
         if not isinstance(model, nn.Module):
             raise UsageError(
@@ -50,6 +54,10 @@ class Site:
         self.is_repeated = isinstance(model, Asked)
         model = model.network if isinstance(model, Asked) else model
         self.path, self.module, self.is_input = _find(model, view, name)
+        self.head = view.head
+        self._heads = _count_heads(model, self.path) if view.head is not None else 1
+        if view.head is not None and view.head >= self._heads:
+            raise UsageError(f"head={view.head} of {name}: {self.path!r} has {self._heads} heads, from 0 on")
 
     @contextlib.contextmanager
     def edited(self, edit: Edit, shape: tuple[int, int]) -> Iterator[None]:
@@ -62,6 +70,7 @@ class Site:
             shape: (batch, tokens) of the ids given to the model.
         """
         calls = 0
+        edit = edit if self.head is None else self._of_head(edit)
 
         def replace(module: nn.Module, given: tuple[Any, ...], output: Any) -> Any:  # noqa: ARG001
             nonlocal calls
@@ -92,6 +101,19 @@ class Site:
         if not calls:
             raise UsageError(f"{self.name} never calls its module {self.path!r}: give another module= to Embeddings")
 
+    def _of_head(self, edit: Edit) -> Edit:
+        """``edit`` of the numbers that belong to one head."""
+        head = self.head or 0
+
+        def edit_head(vectors: Tensor) -> Tensor:
+            width = vectors.shape[2] // self._heads
+            mine = slice(head * width, (head + 1) * width)
+            moved = vectors.clone()
+            moved[..., mine] = edit(vectors[..., mine])
+            return moved
+
+        return edit_head
+
     def _is_meant(self, calls: int, vectors: Any, shape: tuple[int, int]) -> bool:
         """Whether this call of the module embeds the text: the first one, or each that holds it and what follows."""
         if not self.is_repeated or not isinstance(vectors, Tensor):
@@ -112,7 +134,7 @@ class Site:
         return output
 
 
-def _find(model: nn.Module, view: Embeddings, name: str) -> tuple[str, nn.Module, bool]:
+def _find(model: nn.Module, view: Embeddings | Inside, name: str) -> tuple[str, nn.Module, bool]:
     """The module that a view asks for, its path, and whether its input is meant."""
     modules = dict(model.named_modules())
     if view.module is not None:
@@ -120,7 +142,8 @@ def _find(model: nn.Module, view: Embeddings, name: str) -> tuple[str, nn.Module
             raise UsageError(
                 f"module={view.module!r} of Embeddings is not a module of {name}; see model.named_modules()"
             )
-        return view.module, modules[view.module], False
+        return view.module, modules[view.module], view.part == "input" or view.head is not None
+    assert isinstance(view, Embeddings)
     words = _embedding_of_inputs(model)
     path = next((path for path, module in modules.items() if module is words), None)
     if words is None or path is None:
@@ -140,6 +163,80 @@ def _find(model: nn.Module, view: Embeddings, name: str) -> tuple[str, nn.Module
             f"module= of Embeddings, or use where='before' for the output of {path!r}"
         )
     return layer, modules[layer], True
+
+
+def _count_heads(model: nn.Module, path: str) -> int:
+    """The number of attention heads in front of the output projection at ``path``."""
+    around, modules = path.split(".")[:-1], dict(model.named_modules())
+    inside = [modules[".".join(around[:depth])] for depth in range(len(around), -1, -1)]
+    for place in (*inside, getattr(model, "config", None)):
+        for name in ("num_heads", "num_attention_heads", "heads", "n_heads", "n_head"):
+            found = getattr(place, name, None)
+            if isinstance(found, int) and not isinstance(found, bool) and found > 0:
+                return found
+    raise UsageError(f"head= of {path!r}: the model does not say how many heads it has")
+
+
+_ATTENTION = ("attn", "self_attn", "attention", "self_attention", "mixer")
+_MLP = ("mlp", "feed_forward", "ffn", "ff", "dense_h_to_4h", "channel_mixer")
+_PROJECTIONS = ("o_proj", "out_proj", "c_proj", "to_out", "dense", "proj", "wo")
+KINDS = ("residual", "attention", "mlp", "head")
+
+
+def find_sites(model: Any, site: str) -> list[str]:
+    """The paths of the modules that a name or pattern means, from the first layer to the last.
+
+    ``residual`` is what each layer gives out, ``attention`` and ``mlp`` what these parts of it give out, and ``head``
+    the output projection of its attention, whose input is one head after the other. Anything else is a path, or a
+    pattern in which * stands for one or more parts: ``blocks.*.mlp``.
+
+    Arguments:
+        model: an ``nn.Module``.
+        site: the name, path or pattern.
+    """
+    if not isinstance(model, nn.Module):
+        raise UsageError(f"site={site!r} needs an nn.Module, not {type(model).__name__}")
+    modules = dict(model.named_modules())
+    if site not in KINDS:
+        found = [path for path in modules if path and fnmatch.fnmatchcase(path, site)]
+        depth = min((path.count(".") for path in found), default=0)
+        found = [path for path in found if path.count(".") == depth]  # mlp, and not what is in an mlp
+    else:
+        found = [place for layer in _layers(modules) for place in _parts_of(layer, site, modules)]
+    if not found:
+        raise UsageError(
+            f"site={site!r} is no module of {type(model).__name__}: give {', '.join(KINDS)}, or a path or pattern of "
+            "model.named_modules(), for example blocks.*.mlp"
+        )
+    return found
+
+
+def _layers(modules: Mapping[str, nn.Module]) -> list[str]:
+    """The paths of the layers: of the longest list of modules, or chain, of one kind."""
+    lists = [
+        (len(module), path)
+        for path, module in modules.items()
+        if isinstance(module, nn.ModuleList | nn.Sequential)
+        and len({type(one) for one in module}) == 1
+        and len(module) > 1
+    ]
+    if not lists:
+        return []
+    longest = max(count for count, _ in lists)
+    path = next(path for count, path in lists if count == longest)
+    return [f"{path}.{number}" if path else str(number) for number in range(longest)]
+
+
+def _parts_of(layer: str, kind: str, modules: Mapping[str, nn.Module]) -> list[str]:
+    """The module of this kind in a layer, if it has one."""
+    if kind == "residual":
+        return [layer]
+    names = _MLP if kind == "mlp" else _ATTENTION
+    part = next((f"{layer}.{name}" for name in names if f"{layer}.{name}" in modules), None)
+    if part is None or kind in ("mlp", "attention"):
+        return [] if part is None else [part]
+    inside = [path for path in modules if path.startswith(f"{part}.")]
+    return [path for path in inside if path.rpartition(".")[2] in _PROJECTIONS][:1]
 
 
 def _embedding_of_inputs(model: nn.Module) -> nn.Module | None:

@@ -15,7 +15,7 @@ from jostle.base import checks
 from jostle.base.errors import UsageError
 from jostle.base.specs import written_list
 from jostle.tokens.padding import read_special_ids
-from jostle.tokens.views import VIEWS, TokenView, must_fit
+from jostle.tokens.views import VIEWS, TokenView, check_part, must_fit, written_part
 
 SPECIAL_KEY = "special_tokens_mask"
 
@@ -95,18 +95,24 @@ class Embeddings(TextView):
         where: ``after``, the embedded text that enters the first layer: words and positions, after their LayerNorm if
             there is one; or ``before``, the word vectors alone, the output of ``get_input_embeddings()``.
         module: the path of another module whose output, (batch, tokens, dim), is jostled, e.g. ``transformer.drop``.
+        part: ``output``, what that module gives out, or ``input``, what enters it.
+        head: of an attention layer whose output projection is ``module``: only the part of its input that this head
+            wrote is jostled.
     """
 
     where: Literal["after", "before"] = "after"
     module: str | None = field(default=None, kw_only=True)
+    part: Literal["output", "input"] = field(default="output", kw_only=True)
+    head: int | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         super().__post_init__()
         checks.choice("where", self.where, ("after", "before"))
         if self.module is not None and self.where == "before":
             raise UsageError(f"where='before' and module={self.module!r} of Embeddings: give one of them")
+        check_part(self.module, self.part, self.head)
 
     @property
     def spec(self) -> str:
         place = self.where if self.module is None else f"module={self.module}"
-        return "embeddings:" + ",".join([place, *self.options()])
+        return "embeddings:" + ",".join([place, *written_part(self.part, self.head), *self.options()])

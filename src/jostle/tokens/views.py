@@ -194,3 +194,62 @@ class Whole(TokenView):
     @property
     def spec(self) -> str:
         return "whole"
+
+
+@dataclass(frozen=True)
+class Inside(TokenView):
+    """The vectors that a module inside the model gives out, (batch, tokens, dim): those of a block of a ViT, say.
+
+    For inputs that are no texts; for texts it is ``Embeddings(module=...)``. It has no name among the views, whose
+    tokens are parts of the input: the vectors exist only while the model runs.
+
+    >>> Inside("blocks.0.mlp", count=65).num_tokens((3, 32, 32))
+    65
+
+    Arguments:
+        site: the path of the module, one of ``model.named_modules()``.
+        count: how many vectors there are; by default the model is asked.
+        part, head: as for ``Embeddings``.
+    """
+
+    site: str
+    count: int | None = None
+    part: str = "output"
+    head: int | None = None
+
+    def __post_init__(self) -> None:
+        check_part(self.site, self.part, self.head)
+        if self.count is not None:
+            object.__setattr__(self, "count", checks.whole("count", self.count, least=1))
+
+    @property
+    def module(self) -> str:
+        """The path of the module."""
+        return self.site
+
+    def positions(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        must_fit(self.count is not None, self, shape, "say how many vectors the module gives out, count=")
+        return (self.count or 0,)
+
+    def grid(self, batch: Tensor) -> Tensor:
+        """Every vector depends on the whole input."""
+        return batch.flatten(1).unsqueeze(1).expand(-1, self.count or 0, -1)
+
+    @property
+    def spec(self) -> str:
+        count = [] if self.count is None else [f"count={self.count}"]
+        return "inside:" + ",".join([self.site, *count, *written_part(self.part, self.head)])
+
+
+def check_part(module: str | None, part: str, head: object) -> None:
+    """Raise unless ``part`` and ``head`` of a place inside a model can be meant."""
+    checks.choice("part", part, ("output", "input"))
+    if head is not None:
+        checks.whole("head", head, least=0)
+    if module is None and (head is not None or part != "output"):
+        raise UsageError(f"part={part!r} and head={head!r} are of a module: give its path too")
+
+
+def written_part(part: str, head: int | None) -> list[str]:
+    """``part`` and ``head`` as parts of a spec, where they are not the defaults."""
+    return [*([f"part={part}"] if part != "output" else []), *([f"head={head}"] if head is not None else [])]
