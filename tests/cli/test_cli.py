@@ -193,6 +193,7 @@ def test_list_names_everything(capsys):
         "tokens",
         "perturbations",
         "responses",
+        "text-changes",
         "plans",
         "functions",
         "networks",

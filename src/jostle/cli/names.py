@@ -21,12 +21,13 @@ Kind = Literal[
     "tokens",
     "perturbations",
     "responses",
+    "text-changes",
     "plans",
     "functions",
     "networks",
     "studies",
 ]
-_WITH_OPTIONS = ("tokens", "perturbations", "responses", "plans")
+_WITH_OPTIONS = ("tokens", "perturbations", "responses", "text-changes", "plans")
 
 
 def list_names(
@@ -57,6 +58,7 @@ def list_names(
 
 def _registries() -> dict[str, Any]:
     from jostle import boolean, corruptions, data, models, perturbations, responses, sampling, studies, tokens
+    from jostle.text_changes import TEXT_CHANGES
 
     return {
         "models": models.MODELS,
@@ -68,6 +70,7 @@ def _registries() -> dict[str, Any]:
         "tokens": tokens.VIEWS,
         "perturbations": perturbations.PERTURBATIONS,
         "responses": responses.RESPONSES,
+        "text-changes": TEXT_CHANGES,
         "plans": sampling.PLANS,
         "functions": boolean.functions.FUNCTIONS,
         "networks": boolean.networks.NETWORKS,
