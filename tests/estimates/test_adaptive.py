@@ -103,11 +103,13 @@ def test_the_batch_size_does_not_matter(batch_size):
 
 
 def test_what_is_always_uniform():
-    plan = Until(relative=0.3)
+    plan = Until(relative=0.2)
+    assert is_adaptive(found(plan))
     assert not is_adaptive(found(plan, lambda x: (linear(x) > 0).long()))  # labels have no margin
     assert not is_adaptive(found(plan, target="population"))
     assert not is_adaptive(found(plan, response="margin"))
     assert not is_adaptive(found(plan, level=0.995))
+    assert not is_adaptive(found(plan, labels=(linear(X) > 0).long()))  # all inputs must be visited alike
     settings = {"tokens": "coordinates", "perturbation": f"gaussian-noise:{STD}", "plan": plan}
     both = jostle.compare({"one": linear, "two": lambda x: x[:, 0]}, X, **settings)
     assert not both.notes

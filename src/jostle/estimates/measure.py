@@ -194,11 +194,11 @@ def _run_refined(
     cluster: Any,
 ) -> Comparison:
     """``run_request``, with what labels and clusters add."""
-    from jostle.estimates.per_input import plan_for_clusters, refine
+    from jostle.estimates.per_input import plan_for_clusters, plan_for_labels, refine
 
     if labels is None and cluster is None:
         return run_request(request, models, inputs, progress)
-    request = request if cluster is None else plan_for_clusters(request)
+    request = plan_for_labels(request) if cluster is None else plan_for_clusters(request)
     held = request.read_inputs(inputs, models.values())
     return refine(run_request(request, models, held, progress), request, models, held, labels, cluster)
 

@@ -18,11 +18,18 @@ from jostle.estimates.request import Model, Request
 from jostle.estimates.result import Comparison, Difference, Measurement
 from jostle.intervals import fixed
 from jostle.responses import Flip
-from jostle.sampling import DefaultPlan, Grid
+from jostle.sampling import DefaultPlan, Grid, Until
 from jostle.sampling.plans import Batching
 from jostle.tokens import Inputs, TokenFunction
 
 AnyMean = TypeVar("AnyMean", Measurement, Difference)
+
+
+def plan_for_labels(request: Request) -> Request:
+    """The request with uniform draws: adaptive ones would visit the inputs with a small margin more than others."""
+    if isinstance(request.plan, Until):
+        return replace(request, plan=replace(request.plan, adaptive=False))
+    return request
 
 
 def plan_for_clusters(request: Request) -> Request:

@@ -90,8 +90,9 @@ def sweep(
         perturbation: the kind of perturbation that has the strength: ``"gaussian-noise"``, ``"sphere"`` (``stds`` are
             then radii), ``"sphere:relative=true"``, or a function from a strength to a perturbation.
         plan: for each strength, as in ``measure``; with several models sampling continues until it is met for all.
-            ``Until(decided=True)`` stops at each strength when the sign of every difference is decided. Flips of a
-            single model are sought adaptively at each strength, as in ``measure``; those of several are not.
+            ``Until(decided=True)`` stops at each strength when the sign of every difference is decided. Rare flips of a
+            single model are sought adaptively at each strength, as in ``measure``, with draws of its own; give
+            ``Until(..., adaptive=False)`` where a smooth curve matters more than the passes.
         level: coverage of each interval of a measurement, and of all differences of a pair together.
         name: how messages and files call a single model.
 
