@@ -105,8 +105,7 @@ def test_norms_and_not_attention(name):
     records = made_up(name=name)
     found = findings(records, name)
     said = [finding for finding in found.values() if not finding.is_beyond]
-    mixings = studies.get(name).mixings
-    assert len(said) == 3 + len(mixings)
+    assert len(said) == 3 + len(studies.get(name).claimed)
     assert {finding.verdict for finding in said} == {Verdict.AGREES}
     start = f"{studies.get(name).start:g}"
     bare = [each for statement, each in found.items() if "that a LayerNorm lets" in statement and NONE in statement]
