@@ -42,6 +42,7 @@ def test_seeds_are_added_until_it_is_decided(tmp_path):
     assert never.summary.looks == (3, 6, 7)
     assert "seeds" in never.findings[0].needs
     assert never.findings[0].needs in str(never)
+    assert "judged at 7 seeds; looks taken or planned: 3, 6, 7" in str(never)
 
 
 def fail_once(monkeypatch, key):

@@ -21,6 +21,18 @@ SET_HELP = "KEY=VALUE: replace a setting; give it once for each. The result is l
 # What main asks of this process's allocator; worker processes read it when they start.
 _KEEP_MEMORY = {"MALLOC_TRIM_THRESHOLD_": str(2**30), "MALLOC_MMAP_THRESHOLD_": str(2**25)}
 
+UntilDecided = Annotated[
+    bool,
+    Parameter(
+        negative="",
+        show_default=False,
+        help="Add seeds until the claim agrees or disagrees. Each judgement takes its share of the error.",
+    ),
+]
+AtMost = Annotated[
+    int, Parameter(converter=whole, help="With --until-decided: the number of seeds at which to stop anyway.")
+]
+
 
 def run(
     name: Annotated[list[str], Parameter(help="Names of studies; jostle list studies shows them.", negative="")],
@@ -31,13 +43,8 @@ def run(
         int | None,
         Parameter(converter=whole, help="Number of seeds; by default that of the scale. More can be added later."),
     ] = None,
-    until_decided: Annotated[
-        bool,
-        Parameter(negative="", show_default=False, help="Add seeds until the claim agrees or disagrees. Looks cost."),
-    ] = False,
-    at_most: Annotated[
-        int, Parameter(converter=whole, help="With --until-decided: the number of seeds at which to stop anyway.")
-    ] = 24,
+    until_decided: UntilDecided = False,
+    at_most: AtMost = 24,
     workers: Annotated[
         int, Parameter(converter=whole, help="Number of worker processes. The results do not depend on it.")
     ] = 1,

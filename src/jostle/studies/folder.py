@@ -275,6 +275,9 @@ def told(summary: Summary, folder: Path) -> str:
         why = "; ".join(part for part in (finding.reason, finding.needs) if part)
         reason = f" ({why})" if why else ""
         lines.append(f"  {verdict}: {finding.statement}: {finding.measured}, expected {finding.expected}{reason}")
+    if summary.looks:
+        looks = ", ".join(map(str, summary.looks))
+        lines.append(f"  judged at {summary.seeds} seeds; looks taken or planned: {looks}")
     return "\n".join([*lines, f"  {summary.cells} cells in {folder}"])
 
 
