@@ -47,13 +47,18 @@ def influence_page(result: Influence, settings: Mapping[str, str] | None = None)
 
 
 def _lead(result: Influence) -> str:
-    lines = concentration_lines(result.concentration, len(result) > 1)
-    return "; ".join(lines) + "."
+    carried = "; ".join(concentration_lines(result.concentration, len(result) > 1)) + "."
+    if len(result) > 1:
+        return carried
+    last, said = result[0].tokens[-1].strip(), result[0].predictions[-1].strip()
+    return f"After \N{LEFT DOUBLE QUOTATION MARK}{last}\N{RIGHT DOUBLE QUOTATION MARK} the model predicts " + (
+        f"\N{LEFT DOUBLE QUOTATION MARK}{said}\N{RIGHT DOUBLE QUOTATION MARK}. {carried}"
+    )
 
 
 def _texts(result: Influence) -> Section:
     """The prompts, each token shaded by its influence on the last prediction."""
-    passages = [_passage(prompt, result.settings.response) for prompt in result.prompts]
+    passages = [_passage(prompt, result.settings.response, len(result) > 1) for prompt in result.prompts]
     shades = [Token(f"{share:.0%}".replace("%", " %"), share) for share in LEGEND_SHARES]
     return Section(
         "The text",
@@ -65,7 +70,8 @@ def _texts(result: Influence) -> Section:
     )
 
 
-def _passage(prompt: PromptInfluence, response: str) -> Passage:
+def _passage(prompt: PromptInfluence, response: str, is_labelled: bool) -> Passage:
+    """One prompt in shades, and what the model predicts after it; above it, how few of its tokens matter."""
     values = prompt.on()[0]
     top = 1.0 if response in _BOUNDED else float(np.nanmax(values)) or 1.0
     tokens = [
@@ -74,8 +80,8 @@ def _passage(prompt: PromptInfluence, response: str) -> Passage:
         else Token(text, None, "not jostled", prompt.is_special[i])
         for i, (text, value) in enumerate(zip(prompt.tokens, values, strict=True))
     ]
-    tokens.append(Token(f" \N{RIGHTWARDS ARROW} {prompt.predictions[-1]}", None, "what the model predicts"))
-    return Passage(tokens, "; ".join(concentration_lines(prompt.concentration, False)))
+    tokens.append(Token(f" \N{RIGHTWARDS ARROW} {prompt.predictions[-1].strip()}", None, "what the model predicts"))
+    return Passage(tokens, "; ".join(concentration_lines(prompt.concentration, False)) if is_labelled else "")
 
 
 def _matrix(result: Influence, prompt: PromptInfluence, which: str) -> Section:
