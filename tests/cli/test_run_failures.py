@@ -101,7 +101,10 @@ def test_an_out_folder_that_cannot_be_used_is_one_line(commands, tmp_path):
     path.parent.mkdir(parents=True)
     path.write_bytes(b"\0\n")
     [line] = failed(commands, tmp_path / "out", code=2)
-    assert line == f"jostle: records {path}: line 1 is not a record; move the file away to start anew"
+    assert (
+        line
+        == f"jostle: records {path}: line 1 is not a record; take the line out, or move the file away to start anew"
+    )
 
 
 def test_a_second_run_in_the_same_folder_is_refused_and_the_first_goes_on(commands, whole, tmp_path):

@@ -68,6 +68,7 @@ def test_json_and_nothing_else_and_names_can_be_left_out(capsys, folder):
     assert found["crossings"] == wanted["crossings"]
     values = [[part["value"] for part in each["measurements"]] for each in found["comparisons"]]
     assert values == [[part["value"] for part in each["measurements"]] for each in wanted["comparisons"]]
+    assert found.pop("notes") == []
     assert json.loads((folder / "s.json").read_text()) == found
 
 

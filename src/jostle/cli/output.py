@@ -31,7 +31,7 @@ _MARKS = (  # what stands in results, reports and figures that jostle wrote
     b"/Creator (jostle)",
 )
 _PICTURES = (".svg", ".png", ".pdf")
-_PAGES = (".html", ".htm")
+_PAGES = (".html", ".htm", "")
 _END = 2**16  # bytes at the beginning and at the end of a file in which they stand
 
 
@@ -62,13 +62,13 @@ def check_outputs(
                     f"{other} {named[other]} and {flag} {named[flag]} are one file; give each its own name"
                 )
     for flag, path in named.items():
-        if flag == "--report" and path.suffix.lower() not in _PAGES:
-            raise UsageError(f"{flag} {path} must end in .html: the report is a page for a browser")
         if not force and path.is_file() and not is_ours(path):
             raise UsageError(
                 f"{flag} {path} is a file that jostle did not write; give another name, or --force to replace it"
             )
         check_writable(path, _EXAMPLES.get(flag, "result.json"))
+        if flag == "--report" and path.suffix.lower() not in _PAGES:
+            raise UsageError(f"{flag} {path} must end in .html: the report is a page for a browser")
 
 
 def check_plot(path: Path | None) -> None:
