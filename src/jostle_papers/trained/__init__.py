@@ -57,7 +57,6 @@ from jostle_papers.trained.study import (
     learnt,
     less_sensitive,
     not_constant,
-    where_all_learnt,
 )
 
 __all__ = [
@@ -103,5 +102,4 @@ __all__ = [
     "sensitivity_at_accuracy",
     "sensitivity_at_end",
     "unseen_accuracy",
-    "where_all_learnt",
 ]

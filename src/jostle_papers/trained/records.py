@@ -169,21 +169,6 @@ def log_sensitivity(found: Sensitivity) -> float:
     return math.log(smoothed(found))
 
 
-def smoothed_at_end(records: TrainedRecords, name: str, accuracy: float = 0.0) -> BySeed:
-    """Sensitivity of the trained network by seed, above 0, of the seeds from which it reached this training accuracy.
-
-    A network that did not learn from a seed is left out of its own side of a comparison.
-    """
-    part = records.where(network=name).keep(lambda _, record: record.train_accuracy >= accuracy)
-    return part.by("seed", lambda record: smoothed(record.measured_epochs[-1].measured))
-
-
-def smoothed_final(records: TrainedRecords, name: str, final: str, accuracy: float = 0.0) -> BySeed:
-    """The same for one of the further measurements."""
-    part = records.where(network=name).keep(lambda _, record: record.train_accuracy >= accuracy)
-    return part.by("seed", lambda record: smoothed(record.final[final]))
-
-
 def sensitivity_at_end(records: TrainedRecords, name: str, final: str = "") -> BySeed:
     """Sensitivity of the trained network by seed, for ratios: (flips + 1/2) / (n + 1), never 0.
 

@@ -132,14 +132,5 @@ def less_sensitive(
     return is_smaller(f"sensitivity of {first} / of {second}{', ' if said else ''}{said}", ours, theirs, factor)
 
 
-def where_all_learnt(
-    records: Records[AnyTraining, AnyNetworkCell, OwnRecord], accuracy: float
-) -> Records[AnyTraining, AnyNetworkCell, OwnRecord]:
-    """The records of the seeds from which every network reached this training accuracy; of all, if no seed did."""
-    short = {cell.seed for cell, record in records if record.train_accuracy < accuracy}
-    kept = records.keep(lambda cell, _: cell.seed not in short)
-    return kept if len(kept) else records
-
-
 def _names(records: Records[AnyTraining, AnyNetworkCell, OwnRecord]) -> list[str]:
     return list(records.distinct("network"))

@@ -251,16 +251,6 @@ def test_claims_about_networks_that_did_not_get_there_are_undecided():
     assert claimed.reason == "a/seed=2 did not reach 99% training accuracy"
 
 
-def test_seeds_from_which_a_network_did_not_learn_are_left_out():
-    cells = [TrainingCell(name, seed) for seed in range(3) for name in "ab"]
-    found = {cell.key: trained_record(train_accuracy=0.5 if cell.key == "b/seed=1" else 0.99) for cell in cells}
-    records = studies.Records(cells, found, trained.TrainingSettings(), "small")
-    assert [cell.key for cell, _ in trained.where_all_learnt(records, 0.98)] == [
-        "a/seed=0", "b/seed=0", "a/seed=2", "b/seed=2",
-    ]  # fmt: skip
-    assert len(trained.where_all_learnt(records, 0.999)) == 6  # none is left: nothing is left out
-
-
 def test_networks_that_did_not_learn_are_counted_and_left_out():
     cells = [TrainingCell(name, seed) for seed in range(3) for name in "ab"]
     found = {cell.key: trained_record(train_accuracy=0.5 if cell.key == "b/seed=1" else 0.99) for cell in cells}
