@@ -32,8 +32,9 @@ format: $(VENV)/.dev  ## mend what ruff can
 # The allocator keeps its memory, so that page faults fall on neither side of a ratio.
 benchmark: export MALLOC_MMAP_THRESHOLD_ = 33554432
 benchmark: export MALLOC_TRIM_THRESHOLD_ = 1073741824
-benchmark: $(VENV)/.dev  ## speed and passes, as ratios measured in one run
+benchmark: $(VENV)/.dev  ## speed and passes, as ratios measured in one run; writes docs/benchmarks.md
 	$(BIN)/python -m pytest benchmarks -q -s -m '' --benchmark-columns=median,iqr,rounds
+	$(BIN)/python tools/benchmarks.py
 
 readme: $(VENV)/.demo  ## run the demo and write its figure, records and table into docs/ and README.md
 	$(BIN)/python tools/readme.py

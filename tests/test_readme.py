@@ -1,6 +1,7 @@
 """What README and docs show must run, and what they link to must exist."""
 
 import dataclasses
+import json
 import re
 import runpy
 from pathlib import Path
@@ -116,3 +117,9 @@ def test_files_that_a_page_names_exist(page):
     assert named
     missing = [name for name in named if not any((ROOT / place / name).exists() for place in ("", "src"))]
     assert missing == []
+
+
+def test_the_page_of_benchmarks_is_what_the_records_say():
+    tool = runpy.run_path(str(ROOT / "tools" / "benchmarks.py"))
+    records = json.loads((ROOT / "docs" / "results" / "benchmarks.json").read_text(encoding="utf-8"))
+    assert (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8") == tool["page"](records)

@@ -1,0 +1,96 @@
+"""CPU time and passes to ±10 % at 95 %, against the papers' grid, a fixed sample and the released protocol.
+
+jostle runs from end to end, checks and clean passes included, and is timed whole. The rates of the others are measured
+before and after it in the same process, and extrapolated to the passes that they need: the grid all N x T x 5, the
+fixed sample as many as the true S asks for at +-10 %, and N clean ones. If jostle would take too long it is stopped:
+``stopped`` is then 1, and its time is less than it needs.
+"""
+
+import resource
+import statistics
+import time
+
+import pytest
+import torch
+
+import jostle
+from benchmarks import rivals
+from benchmarks.networks import NETWORKS, available, trained
+from benchmarks.records import record
+
+TARGETS = (0.0005, 0.005, 0.05)
+SECONDS = 150.0  # about the most that one measurement may take
+PAPER_IMAGES = 15_000  # images that paper 1 (2403.06925) perturbs: its grid on CIFAR-10 has 4.8 million passes
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+def cpu() -> float:
+    """CPU seconds of this process and of those it has waited for."""
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return time.process_time() + children.ru_utime + children.ru_stime
+
+
+def rate(rival: rivals.Rival, name: str, std: float, passes: int) -> float:
+    """CPU seconds a pass."""
+    model, inputs = trained(name)
+    with torch.inference_mode():
+        started = cpu()
+        done = rival(model, inputs, std, passes)
+        return (cpu() - started) / done
+
+
+def passes_for(name: str) -> int:
+    """A number of passes that takes about a fifth of a second."""
+    return int(min(max(0.2 / rate(rivals.clean, name, 1.0, 256), 512), 6000))
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("name", list(NETWORKS))
+def test_time_to_a_tenth(name: str, target: float) -> None:
+    if name not in available():
+        pytest.skip(f"the data of {name} is not here")
+    network = NETWORKS[name]
+    std = network.stds[TARGETS.index(target)]
+    if std is None:
+        pytest.skip(f"{name} does not reach a sensitivity of {target}")
+    model, inputs = trained(name)
+    some = passes_for(name)
+    others = {"grid": rivals.grid, "fixed": rivals.fixed, "released": rivals.released, "clean": rivals.clean}
+    before = {key: rate(rival, name, std, some) for key, rival in others.items()}
+    started = cpu()
+    found = jostle.measure(
+        model,
+        inputs,
+        tokens=network.tokens,
+        perturbation=jostle.GaussianNoise(std),
+        plan=jostle.Until(relative=0.1, max_passes=int(SECONDS / before["clean"])),
+    )
+    ours = cpu() - started
+    after = {key: rate(rival, name, std, some) for key, rival in others.items()}
+    rates = {key: statistics.mean((before[key], after[key])) for key in others}
+    value = max(found.value, 1e-6)
+    is_stopped = found.stopped != "precision"
+    tokens = float((inputs != 0).sum(dim=1).double().mean()) if inputs.dim() == 2 else (inputs.shape[-1] // 4) ** 2
+    needed = 1.96**2 * (1 - value) / (value * 0.01)
+    grid = len(inputs) * (tokens * 5 + 1)
+    released = grid if inputs.dim() == 2 else len(inputs) * 6
+    fixed = rates["fixed"] * needed + rates["clean"] * len(inputs)
+    numbers = {
+        "std": std,
+        "sensitivity": found.value,
+        "seconds": ours,
+        "passes": found.passes,
+        "stopped": float(is_stopped),
+        "microseconds_a_pass": 1e6 * ours / found.passes,
+        "fixed_draws": needed,
+        "fixed_over_ours": fixed / ours,
+        "ours_over_fixed": ours / fixed,
+        "grid_over_ours": rates["grid"] * grid / ours,
+        "released_over_ours": rates["released"] * released / ours,
+        "released_half_width": 1.96 * ((1 - value) / (value * (released - len(inputs)))) ** 0.5,
+    }
+    if inputs.dim() == 4:
+        numbers["paper_grid_over_ours"] = rates["grid"] * PAPER_IMAGES * (tokens * 5 + 1) / ours
+    record(f"precision-{name}-{target:g}", numbers)
+    print(f"\n{name} at {target:g}: " + ", ".join(f"{key} {value:.4g}" for key, value in numbers.items()))

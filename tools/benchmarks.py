@@ -1,0 +1,181 @@
+"""Write docs/benchmarks.md from docs/results/benchmarks.json, which ``make benchmark`` fills. Nothing is timed here."""
+
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from jostle.base.files import write_text
+
+ROOT = Path(__file__).resolve().parent.parent
+RECORDS = ROOT / "docs" / "results" / "benchmarks.json"
+PAGE = ROOT / "docs" / "benchmarks.md"
+NETWORKS = ("mlp", "cnn", "vit", "resnet", "encoder", "lstm", "decoder")
+Records = dict[str, dict[str, Any]]
+
+HEAD = """# Benchmarks
+
+Written by `make benchmark` from [results/benchmarks.json](results/benchmarks.json). Every case that is run is here,
+also where jostle is not faster. All numbers are CPU times on one thread, as ratios within one run, medians where a
+case is repeated; on a busy machine a single ratio is good to about a tenth. The load of the machine at the time is in
+the last section.
+
+Networks are small ones, trained on real data (`benchmarks/networks.py`): MLP 784-512-128-10, CNN of width 16 and a
+ViT-small of depth 2 on 2,000 digits; a ResNet-18 of width 12 on 600 images of CIFAR-10; an encoder, an LSTM and a
+decoder of width 64 and depth 2 on 1,200 pairs of questions.
+"""
+
+
+def main() -> None:
+    """Write the page."""
+    write_text(PAGE, page(json.loads(RECORDS.read_text(encoding="utf-8"))))
+
+
+def page(records: Records) -> str:
+    """The whole page."""
+    parts = (precision, ideal, boolean, worst, scaling, start, others, machine)
+    return HEAD + "".join(f"\n{part(records)}" for part in parts)
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A Markdown table; a note instead if there are no rows."""
+    lines = [f"| {' | '.join(row)} |" for row in rows]
+    if not lines:
+        return "Not run yet.\n"
+    return "\n".join([f"| {' | '.join(columns)} |", "|" + "---|" * len(columns), *lines]) + "\n"
+
+
+def number(value: float | None) -> str:
+    """Three digits, thousands with commas."""
+    if value is None:
+        return ""
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+def precision(records: Records) -> str:
+    """To +-10 %."""
+    rows = []
+    for name in NETWORKS:
+        for target in ("0.0005", "0.005", "0.05"):
+            found = records.get(f"precision-{name}-{target}")
+            if found is not None:
+                seconds = number(found["seconds"]) + ("*" if found["stopped"] else "")
+                ratios = [number(found[f"{key}_over_ours"]) for key in ("fixed", "grid")]
+                paper = number(found.get("paper_grid_over_ours"))
+                released = f"{number(found['released_over_ours'])} (±{100 * found['released_half_width']:.0f} %)"
+                value = [name, number(found["std"]), f"{found['sensitivity']:.2g}", seconds, number(found["passes"])]
+                rows.append([*value, number(found["microseconds_a_pass"]), *ratios, paper, released])
+    columns = ["network", "std", "S", "seconds", "passes", "µs a pass", "fixed sample", "grid", "grid, 15,000 images"]
+    return (
+        "## To ±10 % at 95 %\n\n"
+        "`measure(plan=Until(relative=0.1))` from end to end, against three scripts in plain torch without intervals "
+        "(`benchmarks/rivals.py`). Their columns are their CPU time over jostle's: above 1, jostle is faster. *Fixed "
+        "sample*: a researcher who knew the sample size in advance. *Grid*: the papers' protocol, all tokens of all "
+        "inputs, five draws. *Released*: the protocol of paper 1's code, of a fixed size, with the precision that it "
+        "has in brackets. Rates of the three are measured before and after jostle and extrapolated. A star: jostle was "
+        "stopped before it was that precise, so that it needs more time than shown.\n\n"
+        + table([*columns, "released"], rows)
+    )
+
+
+def ideal(records: Records) -> str:
+    """Overhead."""
+    keys = ("until", "grid", "until_without_readers", "grid_without_readers")
+    rows = []
+    for name in NETWORKS:
+        found = records.get(f"ideal-{name}")
+        if found is not None:
+            rows.append(
+                [name, number(found["microseconds_a_plain_pass"]), *(f"{100 * found[key]:+.0f} %" for key in keys)]
+            )
+    columns = ["network", "plain µs", "Until", "Grid(1)", "Until, whole inputs", "Grid(1), whole inputs"]
+    return (
+        "## Over plain inference in ideal batches\n\n"
+        "CPU time a pass over that of the bare model in batches of 128, texts sorted by length; checks, clean passes, "
+        "noise, intervals and profiles included. Below 0, jostle is cheaper than the bare model, because it leaves out "
+        "what one token cannot change; the columns on the right are without that.\n\n" + table(columns, rows)
+    )
+
+
+def boolean(records: Records) -> str:
+    """Functions of bits."""
+    rows = []
+    for n in range(2, 25):
+        found, other = records.get(f"boolean-numpy-{n:02d}"), records.get(f"boolean-{n}-boofun")
+        if found or other:
+            mine = (found or other or {})["milliseconds"]
+            plain = number(found["numpy_over_ours"]) if found else ""
+            rows.append([str(n), number(mine), plain, number(other["ratio"]) if other else ""])
+    return (
+        "## Functions of bits\n\n"
+        "Full exact analysis of a random function into ±1: spectrum, weights, influences, sensitivities. *numpy* is "
+        "fifteen lines of it (`benchmarks/test_boolean.py`); both columns are the other's time over jostle's.\n\n"
+        + table(["n", "ms", "numpy", "boofun"], rows)
+    )
+
+
+def worst(records: Records) -> str:
+    """Worst case."""
+    rows = []
+    for name, found in records.items():
+        if name.startswith("worst-case-"):
+            for kind in ("margin", "flip"):
+                keys = (f"{kind}: time of ours over plain", f"{kind}: ours", f"{kind}: plain")
+                rows.append([name.removeprefix("worst-case-"), kind, *(number(found[key]) for key in keys)])
+    return (
+        "## Worst case against plain projected gradient ascent\n\n"
+        "The same starts and steps. Time is jostle's over the plain attack's; the last columns are what each found, in "
+        "the mean.\n\n" + table(["network", "response", "time", "jostle finds", "plain attack finds"], rows)
+    )
+
+
+def scaling(records: Records) -> str:
+    """Exponents."""
+    rows = []
+    for name, found in records.items():
+        if name.startswith("scaling-"):
+            sizes = [
+                f"{key.removeprefix('microseconds_at_')}: {number(value)}"
+                for key, value in found.items()
+                if "at_" in key
+            ]
+            rows.append([name.removeprefix("scaling-"), f"{found['exponent']:.2f}", ", ".join(sizes)])
+    return (
+        "## What the time grows with\n\n"
+        "12,000 passes of a linear model (for *hidden*, of an MLP with two hidden layers of this width), one size "
+        "varied at a time; exponent b of time ~ size^b, and microseconds a pass at each size.\n\n"
+        + table(["size", "exponent", "µs a pass"], rows)
+    )
+
+
+def start(records: Records) -> str:
+    """Start-up."""
+    found = {name.removeprefix("start-"): each for name, each in records.items() if name.startswith("start-")}
+    rows = [[name, f"{each['seconds']:.2f}"] for name, each in found.items()]
+    return "## Start\n\nCPU seconds of whole processes.\n\n" + table(["what", "seconds"], rows)
+
+
+def others(records: Records) -> str:
+    """Everything else, as it was recorded."""
+    shown = ("precision-", "ideal-", "boolean-numpy-", "worst-case-", "scaling-", "start-")
+    rows = [
+        [f"`{name}`", "; ".join(f"{key} {number(value)}" for key, value in each.items() if key != "provenance")]
+        for name, each in records.items()
+        if not name.startswith(shown)
+    ]
+    return "## Other records\n\nExplained in the files of `benchmarks/`.\n\n" + table(["record", "numbers"], rows)
+
+
+def machine(records: Records) -> str:
+    """Where and when."""
+    lines = sorted({_origin(each["provenance"]) for each in records.values()})
+    return "## Machine\n\n" + "".join(f"* {line}\n" for line in lines)
+
+
+def _origin(origin: dict[str, str]) -> str:
+    parts = [f"{name} {origin[name]}" for name in ("jostle", "torch", "python", "machine", "load") if name in origin]
+    return f"{origin['time'][:10]}: {', '.join(parts)}"
+
+
+if __name__ == "__main__":
+    main()
