@@ -234,6 +234,10 @@ class TokenFunction:
 class _Sizes(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Inside, the size of the largest tensor that is computed, in bytes; views of others do not count."""
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False  # to skip it, torch would import all of torch._dynamo, which takes over a second
+
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.largest = 0
