@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: demo test test-slow check format benchmark readme scoreboard redraw clean help
+.PHONY: demo test test-slow check format benchmark readme scoreboard norms redraw clean help
 
 help:                 ## what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 18
@@ -41,6 +41,9 @@ readme: $(VENV)/.demo  ## run the demo and write its figure, records and table i
 
 scoreboard: $(VENV)/.demo  ## write what the records say: questions in README.md, docs/reproducing.md, a page a study
 	$(BIN)/python tools/scoreboard.py
+
+norms: $(VENV)/.demo  ## write the numbers of docs/norms.md from the records of its studies
+	$(BIN)/python tools/norms.py
 
 redraw: $(VENV)/.demo  ## judge and draw the studies of docs/results again from their records
 	$(BIN)/python tools/redraw.py

@@ -99,7 +99,6 @@ _WHY = (
     "with LayerNorm a network with softmax attention is {uniform} times as sensitive as one with a plain mean over "
     "tokens, and {norms} times as sensitive as without norms"
 )
-_ATTENTION = "the sensitivity with attention differs from that with a plain mean over tokens by {uniform}"
 
 QUESTIONS = (
     Question(
@@ -315,14 +314,7 @@ QUESTIONS = (
                 },
                 scale="small",
             ),
-            Source(
-                "jostle/architectures",
-                yes=f"Yes: {_ATTENTION}.",
-                no=f"No: {_ATTENTION}.",
-                undecided=f"Not decided: {_ATTENTION}.",
-                numbers={"uniform": "sensitivity of softmax attention - of uniform attention"},
-            ),
         ),
-        "docs/vision.md",
+        "docs/norms.md",
     ),
 )

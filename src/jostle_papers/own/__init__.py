@@ -2,7 +2,6 @@
 
 Study, and where it is:
 
-* ``jostle/architectures``: is it attention that makes vision transformers insensitive? ``architectures.py``
 * ``jostle/average-to-worst``: from the average change of a token to the worst, trained networks.
   ``average_to_worst.py``, with ``average_networks.py`` for one network
 * ``jostle/average-to-worst-maps``: the same of random maps of words. ``average_to_worst_maps.py``, with
