@@ -1,4 +1,4 @@
-"""Write the numbers of docs/norms.md from the records of ``jostle/norms`` and ``jostle/norms-texts``.
+"""Write the numbers of docs/norms.md from the records of three studies: images, texts, and published networks.
 
 No study is run here. Each block between the markers of a study is written anew; a study without records says so.
 """
@@ -18,6 +18,7 @@ from jostle_papers.own.norms import LAYER, LEARNT, NONE, NORMS, named
 ROOT = Path(__file__).resolve().parent.parent
 STUDIES = ROOT / "docs" / "results" / "studies"
 PAGE = ROOT / "docs" / "norms.md"
+PUBLISHED = "jostle/published-networks"
 MARKED = re.compile(r"(<!-- (jostle/[a-z-]+): written by make norms -->\n).*?(<!-- end of \2 -->)", re.DOTALL)
 
 
@@ -32,10 +33,25 @@ def block(name: str) -> str:
     folder = STUDIES / name / "small"
     summary = read_summary(folder)
     if summary is None:
-        return f"Not run yet: `jostle run {name} --scale small --seeds 10`.\n"
+        return f"Not run yet: `jostle run {name} --scale small`.\n"
+    if name == PUBLISHED:
+        return published(folder)
     learnt, tried = levels_by_network(folder)
     said = [*_said(summary, learnt, tried), *_factors(name, learnt)]
     return "\n".join([*said, "", *_table(name, learnt), "", *_findings(summary)]) + "\n"
+
+
+def published(folder: Path) -> str:
+    """Sensitivity of published networks by variance, with the ends of the intervals."""
+    lines = (folder / "records.jsonl").read_text(encoding="utf-8").splitlines()
+    entries = [entry for entry in map(json.loads, lines) if entry["key"].startswith("cell/")]
+    networks = entries[0]["record"]["record"]["networks"]
+    variances = list(next(iter(networks.values()))["sensitivity"])
+    rows = ["| network | accuracy | " + " | ".join(variances) + " |", "|---" * (2 + len(variances)) + "|"]
+    for name, found in networks.items():
+        cells = ["{value:.3f} [{low:.3f}, {high:.3f}]".format(**found["sensitivity"][each]) for each in variances]
+        rows.append(f"| {name} | {found['accuracy']:.1%} | " + " | ".join(cells) + " |")
+    return "\n".join(rows) + "\n"
 
 
 def levels_by_network(folder: Path) -> tuple[dict[str, dict[str, list[float]]], dict[str, int]]:
@@ -94,7 +110,7 @@ def _table(name: str, learnt: dict[str, dict[str, list[float]]]) -> list[str]:
 
 def _findings(summary: Summary) -> list[str]:
     """What was expected before the run, and what was found."""
-    lines = ["| expected before the run | must be | found | verdict |", "|---|---|---|---|"]
+    lines = ["| the claim expects of | must be | found | verdict |", "|---|---|---|---|"]
     lines += [_row(finding) for finding in summary.findings if not finding.is_beyond]
     return [*lines, "", f"All questions, settings and deviations: [{summary.name}](studies/{summary.name}.md)."]
 

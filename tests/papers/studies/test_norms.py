@@ -1,6 +1,8 @@
 """Norms, not attention: what a norm leaves of a token, verdicts on made-up records, and what the networks differ in."""
 
+import runpy
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -178,3 +180,11 @@ def test_every_mixing_has_every_kind_of_norms(name, scale):
 @pytest.mark.parametrize("scale", ["smoke", "small", "paper"])
 def test_the_seed_chooses_the_inputs(name, scale):
     assert studies.get(name).scales[scale].data_by_seed
+
+
+def test_the_numbers_of_the_page_are_what_the_records_say():
+    tool = runpy.run_path(str(Path(__file__).parents[3] / "tools" / "norms.py"))
+    blocks = tool["MARKED"].findall(tool["PAGE"].read_text(encoding="utf-8"))
+    assert [name for _, name, _ in blocks] == [IMAGES, TEXTS, "jostle/published-networks"]
+    for before, name, after in blocks:
+        assert before + tool["block"](name) + after in tool["PAGE"].read_text(encoding="utf-8")

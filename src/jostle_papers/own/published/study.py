@@ -222,8 +222,8 @@ class PublishedPhotographs(_Published):
     name = "jostle/published-photographs"
     title = "Networks that others trained: photographs"
     claim = (
-        "Of three published EfficientNets, the largest and most accurate, lite2, is less sensitive than the smallest, "
-        "lite0, to noise of variance 1 in one of 64 patches of a photograph of ImageNet."
+        "Of three published EfficientNets, the largest, lite2, is less sensitive than the smallest, lite0, to noise of "
+        "variance 1 in one of 64 patches of a photograph of ImageNet."
     )
     source = _SOURCE
     version = 1
