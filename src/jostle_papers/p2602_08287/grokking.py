@@ -122,7 +122,7 @@ class StableGrokking(SpeedStudy[AdditionSettings]):
             seeds=1, modulus=11, train_fraction=0.7, dim=16, hidden=32, lrs=(0.01,), strengths=(0.03,), limit=60,
             look_every=10,
         ),
-        "small": AdditionSettings(lrs=(0.01, 0.02, 0.03), strengths=(0.03, 0.1), limit=3000, look_every=25),
+        "small": AdditionSettings(seeds=6, lrs=(0.01, 0.02, 0.03), strengths=(0.03, 0.1), limit=2500, look_every=25),
         "paper": AdditionSettings(
             modulus=113, train_fraction=0.3, dim=128, hidden=512, lrs=(0.001, 0.003, 0.01), strengths=(0.03, 0.1),
             limit=40_000, every=50, look_every=500,
