@@ -4,9 +4,9 @@ import pytest
 import torch
 
 from jostle.base.errors import FailureError, UsageError
+from jostle.base.trackers import make_senders
 from jostle.estimates import JostleWarning
 from jostle.probe import Probe
-from jostle.probe.trackers import make_senders
 from tests.probe.toys import CHOICES, network, points
 
 

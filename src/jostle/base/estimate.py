@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from importlib import metadata
 from typing import Any, Literal
 
+from jostle.base.table import Row, Tabular
+
 Target = Literal["dataset", "population"]
 
 OTHER: dict[Target, Target] = {"dataset": "population", "population": "dataset"}
@@ -65,7 +67,7 @@ class Interval:
 
 
 @dataclass(frozen=True, eq=False)
-class Estimate:
+class Estimate(Tabular):
     """A number and how sure we are of it: value [low, high].
 
     Arguments:
@@ -88,6 +90,16 @@ class Estimate:
 
     def __str__(self) -> str:
         return f"{self.value:.4g}   [{self.low:.4g}, {self.high:.4g}]"
+
+    def rows(self, of: str = "result") -> list[Row]:  # noqa: ARG002 - there is one table
+        """One row: the number and the ends of its interval."""
+        return [self.row()]
+
+    def row(self, **first: Any) -> Row:
+        """The number with the ends, the level and the target of its interval, after other columns."""
+        interval = self.interval
+        ends = {"value": self.value, "low": interval.low, "high": interval.high}
+        return {**first, **ends, "level": interval.level, "target": interval.target}
 
 
 def provenance() -> dict[str, str]:

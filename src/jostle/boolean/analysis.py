@@ -6,7 +6,7 @@ Here: the exact analysis of a table. Not here: estimates for functions of too ma
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,6 +15,7 @@ from jostle.base import checks
 from jostle.base.errors import UsageError
 from jostle.base.progress import Progress
 from jostle.base.specs import written
+from jostle.base.table import Row, Tabular
 from jostle.boolean import fourier, pointwise, stability
 from jostle.boolean.cube import LARGEST, dimension, subset_row
 from jostle.boolean.functions import KnownFunction
@@ -125,7 +126,7 @@ def _bits(f: Callable[..., Any], n: int | None) -> int:
 
 
 @dataclass(frozen=True, eq=False)
-class Analysis:
+class Analysis(Tabular):
     """The exact analysis of a function f on {-1, 1}^n, made by ``analyse``.
 
     For f into {-1, 1} all numbers are exact, counts divided by powers of two, except those that depend on rho.
@@ -142,6 +143,8 @@ class Analysis:
     pointwise: NDArray[Any] = field(repr=False)
     influences: Floats = field(repr=False)
     fourier_weight: Floats
+
+    tables: ClassVar[tuple[str, ...]] = ("result", "influences", "spectrum")
 
     @classmethod
     def of(cls, table: NDArray[Any]) -> "Analysis":
@@ -270,6 +273,14 @@ class Analysis:
             numbers["proposition_3_2"] = {written(rho): self.proposition_3_2(rho).to_dict() for rho in rhos if rho >= 0}
         return numbers
 
+    def rows(self, of: str = "result") -> list[Row]:
+        """Quantities by name; or the influence of each bit, or the Fourier weight of each degree. All are exact."""
+        if of == "influences":
+            return [exact_row(float(value), bit=bit) for bit, value in enumerate(self.influences)]
+        if of == "spectrum":
+            return [exact_row(float(value), degree=degree) for degree, value in enumerate(self.fourier_weight)]
+        return [exact_row(float(getattr(self, name)), quantity=name) for name in _QUANTITIES]
+
     def __str__(self) -> str:
         return "\n".join(exact_lines(self))
 
@@ -286,6 +297,16 @@ class Analysis:
                 f"the function takes values from {low:g} to {high:g}, not only -1 and 1: {why}; "
                 "analyse its predictions with output='sign'"
             )
+
+
+_QUANTITIES = (
+    "sensitivity", "total_sensitivity", "max_sensitivity", "min_sensitivity", "degree", "mean", "variance"
+)  # fmt: skip
+
+
+def exact_row(value: float, **first: Any) -> Row:
+    """A number without doubt."""
+    return {**first, "value": value, "low": value, "high": value}
 
 
 def _one(rho: float) -> float:

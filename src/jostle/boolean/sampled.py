@@ -15,6 +15,7 @@ from jostle.base.estimate import Estimate, Interval
 from jostle.base.progress import Progress
 from jostle.base.randomness import Stream
 from jostle.base.specs import written
+from jostle.base.table import Row, Tabular
 from jostle.boolean.cube import subset_row
 from jostle.boolean.evaluator import Evaluator
 from jostle.boolean.stability import RHOS, check_rho
@@ -61,7 +62,7 @@ class Sampled(Estimate):
 
 
 @dataclass(frozen=True, eq=False)
-class SampledAnalysis:
+class SampledAnalysis(Tabular):
     """Estimates of what ``Analysis`` computes, from uniform random points of the cube and all their neighbours.
 
     Made by ``analyse`` where 2^n points are too many. The points are an independent sample of the cube, and intervals
@@ -81,6 +82,15 @@ class SampledAnalysis:
     values: NDArray[np.float64] = field(repr=False)
     _evaluator: Evaluator = field(repr=False)
     _batch_size: int = field(repr=False)
+
+    tables: ClassVar[tuple[str, ...]] = ("result", "influences")
+
+    def rows(self, of: str = "result") -> list[Row]:
+        """Quantities by name; or the influence of each bit, each with an interval of its own."""
+        if of == "influences":
+            parts = zip(*(part.tolist() for part in self.influences), strict=True)
+            return [{"bit": bit, "value": v, "low": low, "high": high} for bit, (v, low, high) in enumerate(parts)]
+        return [getattr(self, name).row(quantity=name) for name in ("sensitivity", "total_sensitivity", "mean")]
 
     @property
     def samples(self) -> int:

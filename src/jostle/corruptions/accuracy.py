@@ -20,6 +20,7 @@ from jostle.base.estimate import Estimate, Interval
 from jostle.base.model import call, check_outputs, eval_mode, logits_of
 from jostle.base.progress import Progress, State, reporter
 from jostle.base.registry import unknown_name
+from jostle.base.table import Row, Tabular
 from jostle.corruptions.corruption import (
     CORRUPTIONS,
     FAMILIES,
@@ -47,7 +48,7 @@ class Accuracy(Estimate):
 
 
 @dataclass(frozen=True, eq=False)
-class CorruptionAccuracy:
+class CorruptionAccuracy(Tabular):
     """Which images a model classified correctly, clean and under every corruption and severity.
 
     >>> right = np.zeros((1, 2, 4), dtype=bool)
@@ -176,6 +177,15 @@ class CorruptionAccuracy:
 
     def _with_interval(self, value: float, low: float, high: float, method: str) -> Accuracy:
         return Accuracy(value, Interval(low, high, self.level, "population", method))
+
+    def rows(self, of: str = "result") -> list[Row]:  # noqa: ARG002 - there is one table
+        """Accuracy without corruption (severity 0), under each corruption and severity, and on average."""
+        single = [
+            self.accuracy(name, severity).row(corruption=name, severity=severity)
+            for name in self.names
+            for severity in self.severities
+        ]
+        return [self.clean.row(corruption="none", severity=0), *single, self.mean.row(corruption="mean", severity=None)]
 
     def to_dict(self) -> dict[str, Any]:
         """Everything but the outcomes of single images, as JSON values."""

@@ -7,13 +7,14 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from jostle.base.errors import UsageError
 from jostle.base.estimate import Estimate, Interval
+from jostle.base.table import Row, Tabular
 from jostle.intervals.fixed import clopper_pearson
 from jostle.intervals.ranks import auroc, auroc_difference, auroc_interval
 
@@ -53,7 +54,7 @@ class Bin:
 
 
 @dataclass(frozen=True, eq=False)
-class Certainty:
+class Certainty(Tabular):
     """Flip rates of single inputs beside whether the model is right about them.
 
     ``auroc`` is the probability that a wrong prediction has a higher flip rate than a right one, ties counting half:
@@ -78,6 +79,26 @@ class Certainty:
     wrong: int
     draws: float
     bins: tuple[Bin, ...] = field(repr=False)
+
+    tables: ClassVar[tuple[str, ...]] = ("result", "bins")
+
+    def rows(self, of: str = "result") -> list[Row]:
+        """The numbers by name; or the share of wrong predictions by flip rate."""
+        if of == "result":
+            names = ("auroc", "confidence", "gain", "accuracy")
+            return [getattr(self, name).row(quantity=name) for name in names]
+        return [
+            {
+                "flips_above": each.above,
+                "flips_at_most": each.most,
+                "value": each.share,
+                "low": each.low,
+                "high": each.high,
+                "inputs": each.inputs,
+                "wrong": each.wrong,
+            }
+            for each in self.bins
+        ]
 
     @property
     def verdict(self) -> str:

@@ -23,6 +23,7 @@ from jostle.base.errors import UsageError
 from jostle.base.estimate import Estimate, Interval, provenance
 from jostle.base.files import write_text
 from jostle.base.progress import State
+from jostle.base.table import Row, Tabular
 from jostle.estimates.clean import predictions, read_labels
 from jostle.estimates.request import Model, Request
 from jostle.estimates.result import MeasureSettings
@@ -173,7 +174,7 @@ def _count(
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Certificates:
+class Certificates(Tabular):
     """For each input the smoothed prediction and its certified radius.
 
     Arguments:
@@ -200,6 +201,7 @@ class Certificates:
 
     kind: ClassVar[str] = "jostle/certificates"
     version: ClassVar[int] = 1
+    tables: ClassVar[tuple[str, ...]] = ("result", "inputs")
 
     @property
     def abstained(self) -> int:
@@ -231,14 +233,28 @@ class Certificates:
             f"  radius: median {float(np.median(self.radii)):.4g}, largest {float(self.radii.max()):.4g} (at most "
             f"{self.largest:.4g} with {self.draws:,} draws)",
         ]
-        for radius in (0.25, 0.5, 1.0, 2.0):
-            if radius * self.std <= self.largest:
-                one = self.share(radius * self.std)
-                lines.append(f"  at radius {radius * self.std:<8.4g} {one.value:.1%}   [{one.low:.3f}, {one.high:.3f}]")
+        for radius, one in self._shares().items():
+            lines.append(f"  at radius {radius:<8.4g} {one.value:.1%}   [{one.low:.3f}, {one.high:.3f}]")
         lines.append(
             f"  each statement holds with probability {1 - self.alpha:g}; {self.passes:,} passes, {self.seconds:.1f} s"
         )
         return "\n".join(lines)
+
+    def _shares(self) -> dict[float, Estimate]:
+        """The share of inputs that are certified at radii that this many draws can prove."""
+        radii = (radius * self.std for radius in (0.25, 0.5, 1.0, 2.0))
+        return {radius: self.share(radius) for radius in radii if radius <= self.largest}
+
+    def rows(self, of: str = "result") -> list[Row]:
+        """The share of certified inputs by radius; or a row for each input, where a bound has no interval."""
+        if of == "result":
+            return [one.row(model=self.name, radius=radius) for radius, one in self._shares().items()]
+        columns = zip(self.classes.tolist(), self.radii.tolist(), self.chances.tolist(), strict=True)
+        names = ("class", "radius", "chance_at_least")
+        return [
+            {"model": self.name, "input": index, **dict(zip(names, row, strict=True))}
+            for index, row in enumerate(columns)
+        ]
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, as plain numbers and text for JSON."""

@@ -17,6 +17,7 @@ from jostle.base import checks
 from jostle.base import progress as progress_bar
 from jostle.base.errors import UsageError
 from jostle.base.files import write_text
+from jostle.base.table import Row, Tabular
 from jostle.estimates.measure import measure
 from jostle.estimates.request import Model, Request
 from jostle.estimates.result import Measurement
@@ -168,7 +169,7 @@ class _Handle:
 
 
 @dataclass(frozen=True, eq=False)
-class Depth:
+class Depth(Tabular):
     """Measurements at several sites of one model, from the first layer to the last.
 
     Arguments:
@@ -203,6 +204,13 @@ class Depth:
         return "\n".join(
             [*lines, *([f"  without a vector for each token: {', '.join(self.skipped)}"] * bool(self.skipped))]
         )
+
+    def rows(self, of: str = "result") -> list[Row]:  # noqa: ARG002 - there is one table
+        """A row for each site, from the first layer to the last."""
+        return [
+            {"model": self.name, **m.row(depth=number, site=m.name), "perturbation": m.settings.perturbation}
+            for number, m in enumerate(self.measurements)
+        ]
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, as plain numbers and text for JSON."""

@@ -1,6 +1,5 @@
 """The result of ``influence``: a matrix for each prompt, and how few tokens carry the influence."""
 
-import importlib
 import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
@@ -9,9 +8,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from jostle.base.errors import UsageError
 from jostle.base.estimate import Estimate, Interval
 from jostle.base.files import write_text
+from jostle.base.table import Row, Tabular
 from jostle.estimates.result import REASONS, Floats, array, plain
 from jostle.intervals.simultaneous import tokens_that_carry
 
@@ -113,7 +112,7 @@ class InfluenceSettings:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Influence:
+class Influence(Tabular):
     """Which token matters for which prediction, for one or several prompts.
 
     ``influence.matrix[i, j]`` is the mean change of the prediction at token j when token i moves, ``low`` and ``high``
@@ -235,20 +234,16 @@ class Influence:
         """Write to a JSON file, whole or not at all; ``jostle.load`` reads it."""
         write_text(path, json.dumps(self.to_dict(), indent=1, allow_nan=False) + "\n")
 
-    def to_frame(self) -> Any:
-        """A pandas table with a row for each entry that was measured."""
-        try:
-            pandas = importlib.import_module("pandas")
-        except ModuleNotFoundError:
-            raise UsageError("to_frame() needs pandas: pip install pandas") from None
-        rows = [
+    def rows(self, of: str = "result") -> list[Row]:  # noqa: ARG002 - there is one table
+        """A row for each entry of the matrices that was measured; the intervals hold together."""
+        return [
             {
                 "prompt": number,
                 "token": i,
                 "text": prompt.tokens[i],
                 "place": j,
                 "prediction": prompt.predictions[j],
-                "influence": float(prompt.values[i, j]),
+                "value": float(prompt.values[i, j]),
                 "low": float(prompt.low[i, j]),
                 "high": float(prompt.high[i, j]),
                 "draws": prompt.draws[i],
@@ -256,7 +251,11 @@ class Influence:
             for number, prompt in enumerate(self.prompts)
             for i, j in np.argwhere(np.isfinite(prompt.values)).tolist()
         ]
-        return pandas.DataFrame(rows)
+
+    def numbers(self) -> dict[str, float]:
+        """How few tokens carry the influence: a share of it by name; single entries would be too many."""
+        return {f"{self.name}/tokens for {share:.0%}".replace("%", " percent"): one.value
+                for share, one in self.concentration.items()}  # fmt: skip
 
     def plot(self, number: int = 0) -> "Figure":
         """The matrix of one prompt as a figure."""

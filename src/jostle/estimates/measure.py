@@ -14,9 +14,12 @@ from jostle.base import progress as progress_bar
 from jostle.base.errors import UsageError
 from jostle.base.estimate import provenance
 from jostle.base.progress import Reporter
+from jostle.base.trackers import make_senders
+from jostle.estimates.per_input import plan_for_clusters, plan_for_labels, refine
 from jostle.estimates.request import Model, Request
 from jostle.estimates.result import Comparison, Difference, MeanChange, Measurement
 from jostle.estimates.runs import GridRun, UntilRun
+from jostle.estimates.samples import TrialRecorder, with_samples
 from jostle.perturbations import Perturbation
 from jostle.responses import Response
 from jostle.sampling import DefaultPlan, Plan, TrialEvaluation, Until
@@ -65,6 +68,8 @@ def measure(
     device: str | None = None,
     progress: progress_bar.Progress = False,
     name: str = "model",
+    samples: bool = False,
+    tracker: Any = (),
 ) -> Measurement:
     """How often, or how much, the output changes when one token of an input is jostled.
 
@@ -105,6 +110,9 @@ def measure(
         device: where the model runs; by default where it is.
         progress: true for a bar on a terminal and plain lines elsewhere, or a function of ``progress.State``.
         name: how messages and files call the model.
+        samples: whether to keep what became of every input and token (``.samples``); all inputs are then drawn alike.
+        tracker: one or several experiment trackers that get the numbers: TensorBoard's ``SummaryWriter``,
+            ``wandb.run``, ``mlflow``, ...
 
     Raises:
         UsageError: an argument or an input cannot be used; the message is one line.
@@ -123,7 +131,9 @@ def measure(
         batch_size=batch_size,
         device=device,
     )
-    return _deliver(_run_refined(request, {name: model}, inputs, progress, labels, cluster)[name])
+    senders = make_senders(tracker)  # raises before any work
+    found = _run_refined(request, {name: model}, inputs, progress, labels, cluster, samples)[name]
+    return _deliver(found, tracker if senders else ())
 
 
 def compare(
@@ -144,6 +154,8 @@ def compare(
     batch_size: int | None = None,
     device: str | None = None,
     progress: progress_bar.Progress = False,
+    samples: bool = False,
+    tracker: Any = (),
 ) -> Comparison:
     """Measure several models on the same inputs and the same noise, with intervals for their paired differences.
 
@@ -173,15 +185,18 @@ def compare(
         batch_size=batch_size,
         device=device,
     )
-    return _deliver(_run_refined(request, models, inputs, progress, labels, cluster))
+    senders = make_senders(tracker)
+    found = _run_refined(request, models, inputs, progress, labels, cluster, samples)
+    return _deliver(found, tracker if senders else ())
 
 
-def _deliver(result: AnyResult) -> AnyResult:
-    """Give the warnings of ``result`` and return it; raise it if Ctrl-C ended it."""
+def _deliver(result: AnyResult, tracker: Any) -> AnyResult:
+    """Give the warnings of ``result``, send its numbers and return it; raise it if Ctrl-C ended it."""
     for warning in result.warnings:
         warnings.warn(warning, JostleWarning, stacklevel=3)
     if result.stopped == "interrupted":
         raise Interrupted(result)
+    result.send_to(tracker)
     return result
 
 
@@ -192,15 +207,15 @@ def _run_refined(
     progress: progress_bar.Progress,
     labels: Any,
     cluster: Any,
+    samples: bool,
 ) -> Comparison:
     """``run_request``, with what labels and clusters add."""
-    from jostle.estimates.per_input import plan_for_clusters, plan_for_labels, refine
-
     if labels is None and cluster is None:
-        return run_request(request, models, inputs, progress)
+        return run_request(request, models, inputs, progress, samples=samples)
     request = plan_for_labels(request) if cluster is None else plan_for_clusters(request)
     held = request.read_inputs(inputs, models.values())
-    return refine(run_request(request, models, held, progress), request, models, held, labels, cluster)
+    found = run_request(request, models, held, progress, samples=samples)
+    return refine(found, request, models, held, labels, cluster)
 
 
 def run_request(
@@ -209,6 +224,7 @@ def run_request(
     inputs: Any,
     progress: progress_bar.Progress = False,
     known: Mapping[str, Iterable[str]] | None = None,
+    samples: bool = False,
 ) -> Comparison:
     """What ``compare`` returns, without Python warnings, and also after Ctrl-C: ``stopped`` is then ``interrupted``.
 
@@ -218,13 +234,17 @@ def run_request(
         inputs: whatever ``Request.prepare`` takes.
         progress: as for ``measure``.
         known: warnings about models, by name, that are known before they are asked; they come after the others.
+        samples: as for ``measure``.
     """
     started = time.perf_counter()
+    request = plan_for_labels(request) if samples else request
     evaluation = request.prepare(models, inputs)
     with closing(progress_bar.reporter(progress, ", ".join(map(str, models)))) as report:
         run = make_run(request, evaluation, report)
+        run.recorder = TrialRecorder(evaluation.inputs, request, len(models)) if samples else None
         run.go()
-    return comparison_of(run, time.perf_counter() - started, known)
+    found = comparison_of(run, time.perf_counter() - started, known)
+    return found if run.recorder is None else with_samples(found, run.recorder.samples())
 
 
 def make_run(

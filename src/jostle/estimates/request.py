@@ -107,6 +107,7 @@ class Request:
         by_token = self.response.at not in ("answer", "whole") or any(answers_by_token(model) for model in models)
         pad = padding_id(models) if is_text else None
         held = Inputs(inputs, self.tokens, self.mask, pad, aligned=is_text and by_token)
+        held.pieces = getattr(inputs, "pieces", None)
         held.check_finite()
         if not is_text:  # texts are checked when the models run: only they know the embeddings
             self.perturbation.check(held.sample_token())

@@ -18,11 +18,14 @@ from jostle.base.errors import UsageError
 from jostle.base.estimate import OTHER, TARGETS, Estimate, Interval, Target
 from jostle.base.files import write_text
 from jostle.base.registry import unknown_name
+from jostle.base.table import Row, Tabular
+from jostle.estimates import tables as made
 from jostle.estimates.certainty import Certainty
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from jostle.estimates.samples import Samples
 
 Floats = NDArray[np.float64]
 
@@ -228,6 +231,7 @@ class Measurement(MeanChange):
         provenance: versions and time.
         notes: what is worth knowing and nothing to worry about, such as that the model was in train mode before.
         certainty: whether sensitive predictions tend to be wrong; None unless labels were given.
+        samples: the trials by input and token, if they were asked for; files do not hold them.
     """
 
     name: str
@@ -240,9 +244,11 @@ class Measurement(MeanChange):
     provenance: dict[str, str] = field(repr=False)
     notes: list[str] = field(default_factory=list)
     certainty: Certainty | None = field(default=None, repr=False)
+    samples: "Samples | None" = field(default=None, repr=False)
 
     kind: ClassVar[str] = "jostle/measurement"
     version: ClassVar[int] = 1
+    tables: ClassVar[tuple[str, ...]] = ("result", "positions", "inputs", "tokens")
 
     def __str__(self) -> str:
         return "\n".join(_lines(self))
@@ -281,6 +287,16 @@ class Measurement(MeanChange):
     def save(self, path: str | Path) -> None:
         """Write to a JSON file, whole or not at all; ``jostle.load`` reads it."""
         write_text(path, json.dumps(self.to_dict(), indent=1, allow_nan=False) + "\n")
+
+    def rows(self, of: str = "result") -> list[Row]:
+        """The number; or a row for each position, each input, or (with ``samples``) each token of each input."""
+        if of == "tokens" and self.samples is None:
+            raise UsageError("the trials of single tokens were not kept: measure with samples=True")
+        return made.measurement_rows(self, of)
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the numbers, a map of the positions and, with ``samples``, examples."""
+        return made.measurements_html(str(self), self.rows(), [self])
 
     def plot(self) -> "Figure":
         """The profile as a figure: a heat map for patches, a line with its band otherwise."""
@@ -359,6 +375,10 @@ class Difference(MeanChange):
             f"{self.interval.level:.0%} interval for {TARGETS[self.target]}: {self.verdict}"
         )
 
+    def rows(self, of: str = "result") -> list[Row]:  # noqa: ARG002 - there is one table
+        """One row: the difference."""
+        return [made.difference_row(self)]
+
     def to_dict(self) -> dict[str, Any]:
         """A plain dictionary, for JSON."""
         return {"first": self.first, "second": self.second, "verdict": self.verdict, **super().to_dict()}
@@ -374,7 +394,7 @@ def _mirror(interval: Interval) -> Interval:
 
 
 @dataclass(frozen=True, eq=False)
-class Comparison:
+class Comparison(Tabular):
     """Measurements of several models and all their paired differences.
 
     ``comparison["vit"]`` is a measurement, ``comparison.difference("cnn", "vit")`` a paired difference. Intervals are
@@ -386,6 +406,7 @@ class Comparison:
 
     kind: ClassVar[str] = "jostle/comparison"
     version: ClassVar[int] = 1
+    tables: ClassVar[tuple[str, ...]] = Measurement.tables
 
     def __getitem__(self, name: str) -> Measurement:
         if name not in self.measurements:
@@ -443,6 +464,16 @@ class Comparison:
         lines += [f"  {line}" for line in (*s.lines(), f"each model: {effort(measured[0])}")]
         lines += [f"  warning: {text}" for text in self.warnings]
         return "\n".join(lines + [f"  note: {text}" for text in self.notes])
+
+    def rows(self, of: str = "result") -> list[Row]:
+        """Models and their differences (``against``); or the positions, inputs or tokens of all models."""
+        if of == "result":
+            return made.comparison_rows(self)
+        return [row for m in self.measurements.values() for row in m.rows(of)]
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the numbers, a map of the positions of each model and, with ``samples``, examples."""
+        return made.measurements_html(str(self), self.rows(), self.measurements.values())
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, as plain numbers and text for JSON."""

@@ -17,6 +17,7 @@ from jostle.base.progress import Reporter, State
 from jostle.estimates.adaptation import Adaptation
 from jostle.estimates.draws import DrawTally, UntilTally
 from jostle.estimates.request import Request
+from jostle.estimates.samples import TrialRecorder
 from jostle.estimates.tallies import BINARY, REAL, TERNARY, GridTally, Support
 from jostle.sampling import Changes, Grid, TrialEvaluation, Trials, Until
 from jostle.sampling.plans import Integers
@@ -38,6 +39,7 @@ class Run(ABC, Generic[AnyPlan, AnyTally]):
     Attributes:
         singles: what is counted of each model.
         pairs: for models a < b, what is counted of (change of a) - (change of b), trial by trial on the same noise.
+        recorder: takes all trials that are counted, if single inputs and tokens are of interest.
         stopped: why it ended: ``complete``, ``precision``, ``max_passes``, ``all-inputs-visited`` or ``interrupted``.
     """
 
@@ -52,6 +54,7 @@ class Run(ABC, Generic[AnyPlan, AnyTally]):
         self.request, self.evaluation, self.report = request, evaluation, report
         self.plan: AnyPlan = plan
         self.inputs, self.stopped = evaluation.inputs, ""
+        self.recorder: TrialRecorder | None = None
         single, paired = (BINARY, TERNARY) if request.response.is_binary else (REAL, REAL)
         count, level = len(evaluation.functions), request.level if pair_level is None else pair_level
         self.singles: list[AnyTally] = [self.tally(single, request.level) for _ in range(count)]
@@ -93,6 +96,8 @@ class Run(ABC, Generic[AnyPlan, AnyTally]):
 
     def count(self, trials: Trials, changes: Changes) -> None:
         """Count the changes (models, trials) of every model and of every pair of models."""
+        if self.recorder is not None:
+            self.recorder.add(trials, changes)
         positions = self.inputs.profile_positions(trials.inputs, trials.tokens)
         trials = replace(trials, tokens=positions)
         for tally, change in zip(self.singles, changes, strict=True):

@@ -21,11 +21,13 @@ from jostle.base import progress as progress_bar
 from jostle.base.errors import UsageError
 from jostle.base.estimate import OTHER, TARGETS, Estimate, Interval, Target, provenance
 from jostle.base.files import write_text
+from jostle.base.table import Row, Tabular
 from jostle.estimates.clean import clean_outputs
 from jostle.estimates.measure import Interrupted, JostleWarning
 from jostle.estimates.request import Model, Request
 from jostle.estimates.result import REASONS, Floats, Measurement, MeasureSettings
 from jostle.estimates.sweep import Family, Sweep, run_sweep
+from jostle.estimates.tables import stability_rows
 from jostle.intervals import fixed
 from jostle.perturbations import Correlated
 from jostle.responses import Response
@@ -368,7 +370,7 @@ class StabilityPoint(Estimate):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Stability:
+class Stability(Tabular):
     """Noise stability of one model over rho. ``value``, ``low`` and ``high`` are those of the only rho, if it is one.
 
     Arguments:
@@ -445,6 +447,10 @@ class Stability:
             lines.append(f"  interrupted before rho {', '.join(f'{rho:g}' for rho in self.missing)} was measured")
         lines += [f"  warning: {text}" for text in self.warnings]
         return "\n".join(lines + [f"  note: {text}" for text in self.notes])
+
+    def rows(self, of: str = "result") -> list[Row]:  # noqa: ARG002 - there is one table
+        """A row for each rho."""
+        return stability_rows(self)
 
     def to_dict(self) -> dict[str, Any]:
         """Everything but the single inputs, as plain numbers and text for JSON."""

@@ -24,6 +24,8 @@ from jostle.base.errors import FailureError, UsageError
 from jostle.base.estimate import OTHER, TARGETS, Interval
 from jostle.base.files import write_text
 from jostle.base.registry import unknown_name
+from jostle.base.table import Row, Tabular
+from jostle.estimates import tables as made
 from jostle.estimates.measure import Interrupted, JostleWarning, comparison_of, make_comparison, make_run
 from jostle.estimates.request import Model, Request
 from jostle.estimates.result import (
@@ -242,7 +244,7 @@ def _part(
 
 
 @dataclass(frozen=True, eq=False)
-class Sweep:
+class Sweep(Tabular):
     """One or several models at growing strengths of one perturbation, on the same inputs and the same noise.
 
     ``sweep["vit"][2.0]`` is a ``Measurement``, ``sweep.differences("vit", "mlp")[2.0]`` a paired ``Difference``.
@@ -266,6 +268,7 @@ class Sweep:
 
     kind: ClassVar[str] = "jostle/sweep"
     version: ClassVar[int] = 1
+    tables: ClassVar[tuple[str, ...]] = ("result", "positions")
 
     def __getitem__(self, name: str) -> dict[float, Measurement]:
         if name not in self.names:
@@ -341,6 +344,14 @@ class Sweep:
 
     def __str__(self) -> str:
         return "\n".join(_lines(self))
+
+    def rows(self, of: str = "result") -> list[Row]:
+        """Models and their differences (``against``) at each strength; or the positions of all models."""
+        return made.sweep_rows(self, of)
+
+    def to_xarray(self) -> Any:
+        """An ``xarray.Dataset``: ``value``, ``low``, ``high`` over models, strengths and positions, see ``tables``."""
+        return made.sweep_xarray(self)
 
     def to_dict(self) -> dict[str, Any]:
         """Numbers and text for JSON; the means of every single input are left out."""

@@ -23,8 +23,10 @@ from jostle.base.errors import FailureError, UsageError
 from jostle.base.estimate import Estimate, Interval, provenance
 from jostle.base.files import write_text
 from jostle.base.model import call, eval_mode, logits_of
+from jostle.base.notebook import in_frame, shaded_text, table_html
 from jostle.base.progress import State
 from jostle.base.randomness import Stream
+from jostle.base.table import Row
 from jostle.data import TextDataset
 from jostle.estimates.clean import clean_outputs
 from jostle.estimates.measure import JostleWarning
@@ -266,6 +268,7 @@ class TextChanges(Estimate):
 
     kind: ClassVar[str] = "jostle/text-changes"
     version: ClassVar[int] = 1
+    tables: ClassVar[tuple[str, ...]] = ("result", "words", "texts")
 
     @property
     def per_text(self) -> Floats:
@@ -305,15 +308,37 @@ class TextChanges(Estimate):
             lines.append(f"  most often: {', '.join(top)}")
         return "\n".join(lines + [f"  warning: {text}" for text in self.warnings])
 
+    def rows(self, of: str = "result") -> list[Row]:
+        """The number; or a row for each changed word of each text, or for each text."""
+        if of == "result":
+            first = self.row(model=self.name, change=self.change, response=self.response)
+            return [{**first, "changed": self.changed, "trials": self.trials, "passes": self.passes}]
+        if of == "words":
+            return word_rows(self.words, self.interval.level, is_flip=self.response.startswith("flip"))
+        columns = zip(self.texts, self.per_text.tolist(), self.words, strict=True)
+        return [
+            {"text": number, "value": value, "trials": sum(word.draws for word in words), "content": content}
+            for number, (content, value, words) in enumerate(columns)
+        ]
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the number, and the texts with their changed words in shades."""
+        return in_frame(str(self), table_html(self.rows()), changed_texts_html(self.texts, self.words))
+
     def to_dict(self) -> dict[str, Any]:
         """Everything, as plain numbers and text for JSON."""
         same = ("name", "change", "response", "changed", "trials", "passes", "seed", "warnings", "provenance", "value")
         ends: dict[str, Any] = {each.target: each.to_dict() for each in (self.interval, self.population)}
         words = [[asdict(word) for word in each] for each in self.words]
         return {
-            "kind": self.kind, "version": self.version, **{key: getattr(self, key) for key in same}, **ends,
-            "seconds": round(self.seconds, 3), "texts": list(self.texts), "words": words,
-        }  # fmt: skip
+            "kind": self.kind,
+            "version": self.version,
+            **{key: getattr(self, key) for key in same},
+            **ends,
+            "seconds": round(self.seconds, 3),
+            "texts": list(self.texts),
+            "words": words,
+        }
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> "TextChanges":
@@ -334,6 +359,50 @@ class TextChanges(Estimate):
     def save(self, path: str | Path) -> None:
         """Write to a JSON file, whole or not at all; ``jostle.load`` reads it."""
         write_text(path, json.dumps(self.to_dict(), indent=1, allow_nan=False) + "\n")
+
+
+_SHOWN = 10  # texts in a notebook
+
+
+def word_rows(words: Sequence[Sequence[ChangedWord]], level: float, *, is_flip: bool) -> list[Row]:
+    """A row for each changed word; its interval is for its own draws, and there is none for real-valued changes."""
+    rows = []
+    for number, each in enumerate(words):
+        for word in each:
+            ends: list[float | None] = [None, None]
+            if is_flip and word.draws:
+                ends = [float(end) for end in fixed.clopper_pearson(round(word.change * word.draws), word.draws, level)]
+            rows.append(
+                {
+                    "text": number,
+                    "start": word.start,
+                    "stop": word.stop,
+                    "word": word.text,
+                    "value": word.change,
+                    "low": ends[0],
+                    "high": ends[1],
+                    "trials": word.draws,
+                }
+            )
+    return rows
+
+
+def changed_texts_html(texts: Sequence[str], words: Sequence[Sequence[ChangedWord]]) -> str:
+    """Texts with their changed words in shades, those that change most first."""
+    top = max((word.change for each in words for word in each), default=0.0)
+    order = sorted(range(len(texts)), key=lambda number: -np.nan_to_num(_mean(words[number]), nan=-1.0))
+    shown = []
+    for number in order[:_SHOWN]:
+        pieces, end = list[tuple[str, float, str]](), 0
+        for word in sorted(words[number], key=lambda word: word.start):
+            if word.start < end:
+                continue  # changes of overlapping places: the first one is shown
+            hint = f"{word.change:.3g} in {word.draws:,} draw{'' if word.draws == 1 else 's'}"
+            pieces += [(texts[number][end : word.start], math.nan, "")]
+            pieces += [(texts[number][word.start : word.stop], word.change / (top or 1.0), hint)]
+            end = word.stop
+        shown.append(shaded_text([*pieces, (texts[number][end:], math.nan, "")], f"text {number}"))
+    return "".join(shown)
 
 
 def _mean(words: Sequence[ChangedWord]) -> float:

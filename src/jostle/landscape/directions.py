@@ -13,6 +13,7 @@ from jostle.base import checks
 from jostle.base import progress as progress_bar
 from jostle.base.errors import UsageError
 from jostle.base.estimate import Interval
+from jostle.base.table import Row, Tabular
 from jostle.landscape.averages import Floats, MeanOverDraws, crossed_interval, real_mean
 from jostle.landscape.draws import Compare, WeightDraws
 from jostle.landscape.losses import Loss, as_labels, as_loss, check_labels, is_mean, is_squared, per_input
@@ -25,7 +26,7 @@ _NAMED = 3  # skipped parameters that a text names
 
 
 @dataclass(frozen=True, eq=False)
-class DirectionSharpness:
+class DirectionSharpness(Tabular):
     """How far a function moves when its weights move, on average over directions.
 
     Arguments:
@@ -110,6 +111,11 @@ class DirectionSharpness:
             return ""
         more = f" and {len(self.skipped) - _NAMED} more" if len(self.skipped) > _NAMED else ""
         return f"\n  {self.num_skipped:,} parameters skipped: {', '.join(self.skipped[:_NAMED])}{more}"
+
+    def rows(self, of: str = "result") -> list[Row]:  # noqa: ARG002 - there is one table
+        """The change of the outputs and, with labels, that of the loss."""
+        found = {"function": self.function, "loss": self.loss}
+        return [one.row(quantity=name, rho=self.rho) for name, one in found.items() if one is not None]
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, as plain numbers and text for JSON."""

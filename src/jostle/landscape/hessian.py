@@ -16,6 +16,7 @@ from jostle.base import checks
 from jostle.base.errors import FailureError, UsageError
 from jostle.base.model import logits_of
 from jostle.base.randomness import Stream
+from jostle.base.table import Row, Tabular
 from jostle.landscape.averages import Floats, MeanOverDraws, real_mean
 from jostle.landscape.losses import Loss, as_labels, as_loss, check_labels, per_input
 from jostle.landscape.network import Stateless, read_inputs
@@ -29,7 +30,7 @@ _NOT_FINITE = "the second derivatives of the loss are NaN or infinite; give inpu
 
 
 @dataclass(frozen=True, eq=False)
-class Curvature:
+class Curvature(Tabular):
     """How the loss bends at the weights.
 
     Arguments:
@@ -44,6 +45,11 @@ class Curvature:
     num_inputs: int
     num_parameters: int
     seconds: float
+
+    def rows(self, of: str = "result") -> list[Row]:  # noqa: ARG002 - there is one table
+        """The largest eigenvalue, which has no interval, and the trace."""
+        trace = self.trace.row(quantity="trace")
+        return [{**trace, "quantity": "largest eigenvalue", "value": self.largest, "low": None, "high": None}, trace]
 
     def __str__(self) -> str:
         return (

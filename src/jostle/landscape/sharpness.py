@@ -9,6 +9,7 @@ from torch import Tensor
 from jostle.base import checks
 from jostle.base import progress as progress_bar
 from jostle.base.errors import UsageError
+from jostle.base.table import Row, Tabular
 from jostle.landscape.averages import MeanOverDraws, real_mean, share_mean
 from jostle.landscape.draws import Compare, WeightDraws
 from jostle.landscape.network import Network
@@ -20,7 +21,7 @@ REDUCTIONS = ("mean", "sum")
 
 
 @dataclass(frozen=True, eq=False)
-class Sharpness:
+class Sharpness(Tabular):
     """How far a network's outputs and predictions move when its weights move.
 
     Arguments:
@@ -52,6 +53,13 @@ class Sharpness:
             f"  {self.num_inputs:,} inputs, {draws} draws of noise with std={self.std:g} on {self.num_parameters:,} "
             f"parameters; protocol={self.protocol} reduction={self.reduction} seed={self.seed}"
         )
+
+    def rows(self, of: str = "result") -> list[Row]:  # noqa: ARG002 - there is one table
+        """The change of the outputs and of the predictions."""
+        return [
+            self.output.row(quantity="output", std=self.std),
+            self.prediction.row(quantity="prediction", std=self.std),
+        ]
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, as plain numbers and text for JSON."""

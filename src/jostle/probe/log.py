@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from jostle.base import checks
 from jostle.base.errors import UsageError
 from jostle.base.store import Record, Store
+from jostle.base.table import Row, Tabular
 from jostle.training.recipe import check_same
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ COUNTS = ("passes", "halvings", "seconds", "training_seconds", "probe_seconds")
 """Columns about the cost of a measurement, beside the numbers that it found."""
 
 
-class ProbeLog:
+class ProbeLog(Tabular):
     """One row for each measured step, and notes on steps that were skipped, halved, failed or set aside.
 
     The file has one JSON line for each row and each note, in the order of writing. Each line is flushed to disk at
@@ -60,6 +61,17 @@ class ProbeLog:
         columns |= {name: [row["numbers"].get(name) for row in rows] for name in names}
         columns |= {name: [row[name] for row in rows] for name in COUNTS}
         return {name: _floats(column) for name, column in columns.items()}
+
+    def rows(self, of: str = "result") -> list[Row]:  # noqa: ARG002 - there is one table
+        """A row for each measured step, with the columns of ``history``."""
+        columns = {name: column.tolist() for name, column in self.history.items()}
+        return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+    def __str__(self) -> str:
+        steps = self.history["step"]
+        return f"{self._quantity} at {len(steps)} step{'' if len(steps) == 1 else 's'}" + "".join(
+            f"\n  {note}" for note in self.notes
+        )
 
     @property
     def notes(self) -> list[str]:

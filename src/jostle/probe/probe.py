@@ -19,15 +19,16 @@ from jostle.base.estimate import provenance
 from jostle.base.files import check_writable
 from jostle.base.model import device_of
 from jostle.base.store import Record
+from jostle.base.trackers import Sender, make_senders
 from jostle.estimates import JostleWarning
 from jostle.estimates.request import Request
 from jostle.perturbations import Perturbation
 from jostle.probe.budget import Allowance, Budget, plan_ladder
+from jostle.probe.callbacks import PickModel, lightning_callback, trainer_callback
 from jostle.probe.log import COUNTS, ProbeLog
 from jostle.probe.measurement import DEFAULT_PLAN, FixedMeasurement
 from jostle.probe.measures import Measure, read_measures, run_measure
 from jostle.probe.model import fingerprint, is_main_process, protect_training, synchronize, unwrap, weight_norm
-from jostle.probe.trackers import PickModel, Sender, lightning_callback, make_senders, trainer_callback
 from jostle.responses import Response
 from jostle.sampling import Plan, Until
 from jostle.tokens import TokenView
@@ -75,8 +76,8 @@ class Probe:
             four times, or it is skipped, and the log says so. None for no limit: every measurement then follows
             ``plan``, and its numbers are functions of the weights.
         log: a file, one JSON line for each measurement. If it exists, the probe continues it: see ``ProbeLog``.
-        trackers: experiment trackers that also get the numbers: TensorBoard's ``SummaryWriter``, ``wandb.run``, or a
-            list of these.
+        trackers: experiment trackers that also get the numbers: TensorBoard's ``SummaryWriter``, ``wandb.run``,
+            ``mlflow``, a logger of Lightning, or a list of these.
         name: how messages call the model.
     """
 

@@ -11,6 +11,7 @@ from jostle.base.errors import FailureError, UsageError
 from jostle.base.estimate import provenance
 from jostle.base.progress import Progress, Reporter, State, reporter
 from jostle.base.registry import unknown_name
+from jostle.base.table import Row, Tabular
 from jostle.studies import folder as folders
 from jostle.studies.catalogue import get
 from jostle.studies.evidence import LEAST_SEEDS
@@ -46,7 +47,7 @@ class CellsFailedError(FailureError):
 
 
 @dataclass(frozen=True)
-class Result:
+class Result(Tabular):
     """A study that has been run.
 
     Arguments:
@@ -71,6 +72,29 @@ class Result:
 
     def __str__(self) -> str:
         return told(self.summary, self.folder)
+
+    def rows(self, of: str = "result") -> list[Row]:  # noqa: ARG002 - there is one table
+        """A row for each expectation: what was measured, and its verdict."""
+        return finding_rows(self.summary)
+
+
+def finding_rows(summary: Summary) -> list[Row]:
+    """A row for each finding of a study."""
+    return [
+        {
+            "study": summary.name,
+            "finding": number,
+            "value": each.value,
+            "low": each.low,
+            "high": each.high,
+            "level": each.level,
+            "verdict": each.verdict.value,
+            "statement": each.statement,
+            "expected": each.expected,
+            "is_beyond": each.is_beyond,
+        }
+        for number, each in enumerate(summary.findings)
+    ]
 
 
 def run(

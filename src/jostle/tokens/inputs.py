@@ -47,6 +47,7 @@ class Inputs:
         special_share: for texts whose special tokens are known, their share by position of a profile.
         pad, has_mask: for texts, the id of padding if it is known, and whether a mask or that id tells the padding.
         is_aligned: whether all texts begin in the first column.
+        pieces: for texts that were cut here, the pieces of each that its tokens stand for; otherwise None.
 
     Arguments:
         source: a tensor (N, ...), an array, a mapping of tensors that share N, a ``Dataset`` or a ``DataLoader`` (of
@@ -64,6 +65,7 @@ class Inputs:
     ) -> None:
         self.view = view
         self.items: Items | None = None
+        self.pieces: Any = None
         tensors = as_tensors(source)
         if tensors is None:
             dataset, tensors = as_dataset(source)

@@ -18,6 +18,7 @@ from jostle.base.errors import UsageError
 from jostle.base.estimate import Estimate, Interval
 from jostle.base.files import read_text, write_text
 from jostle.base.specs import written
+from jostle.base.table import Row, Tabular
 from jostle.estimates.result import Floats, plain
 from jostle.intervals.fixed import bounded_mean, histogram, student
 
@@ -142,7 +143,7 @@ class AtRadius:
 
 
 @dataclass(frozen=True, eq=False)
-class WorstCase:
+class WorstCase(Tabular):
     """The largest responses found within balls around single tokens: lower bounds of the true ones.
 
     ``value`` is about the largest ball: the mean over inputs of the mean over positions of the largest response found.
@@ -191,6 +192,7 @@ class WorstCase:
 
     kind: ClassVar[str] = "jostle/worst-case"
     version: ClassVar[int] = 1
+    tables: ClassVar[tuple[str, ...]] = ("result", "tokens")
 
     @property
     def radii(self) -> tuple[float, ...]:
@@ -259,6 +261,27 @@ class WorstCase:
 
     def __str__(self) -> str:
         return "\n".join(_lines(self))
+
+    def rows(self, of: str = "result") -> list[Row]:
+        """Mean of draws, max of draws and largest found at each radius; or the largest found for each token."""
+        if of == "result":
+            found = [self.at(radius) for radius in self.radii]
+            return [
+                one.row(model=self.name, radius=at.radius, quantity=quantity, response=self.settings.response)
+                for at in found
+                for quantity, one in zip(_COLUMNS, (at.mean, at.max_of_draws, at.largest), strict=True)
+            ]
+        return [
+            {
+                "model": self.name,
+                "radius": self.radii[place],
+                "input": i,
+                "token": j,
+                "value": float(self.values[place, i, j]),
+                "mean": float(self.mean[place, i, j]),
+            }
+            for place, i, j in np.argwhere(np.isfinite(self.values)).tolist()
+        ]
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, as plain numbers and text for JSON; the changes as packed single-precision numbers."""

@@ -1,69 +1,17 @@
-"""Experiment trackers (TensorBoard, Weights & Biases), and callbacks for Lightning and the Trainer of transformers.
+"""Callbacks for Lightning and for the Trainer of transformers.
 
-Trackers are objects that the user made; they are recognised by their methods, and nothing is imported. The hooks of
-the callbacks are plain classes, so that they can be read and tested without Lightning and transformers.
+The hooks of the callbacks are plain classes, so that they can be read and tested without Lightning and transformers.
 ``lightning_callback`` and ``trainer_callback`` import the package and combine the hooks with its base class.
 """
 
 import importlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, Protocol
 
 from jostle.base.errors import UsageError
 
-Sender = Callable[[int, Mapping[str, float]], None]
-"""Sends the numbers of a step to a tracker."""
-
 PickModel = Callable[[Any], Callable[..., Any]]
 """From the model that is trained to the part of it that is measured."""
-
-PREFIX = "jostle/"
-
-
-def make_senders(trackers: Any) -> list[Sender]:
-    """A function of step and numbers for each tracker.
-
-    Arguments:
-        trackers: one or several of: an object with ``add_scalar(name, number, step)``, as TensorBoard's
-            ``SummaryWriter``; an object with ``log(mapping)``, as ``wandb.run``.
-    """
-    given = list(trackers) if isinstance(trackers, list | tuple) else [trackers]
-    return [_sender(tracker) for tracker in given]
-
-
-def _sender(tracker: Any) -> Sender:
-    if callable(getattr(tracker, "add_scalar", None)):
-        return _scalar_sender(tracker)
-    if callable(getattr(tracker, "log", None)):
-        return _row_sender(tracker)
-    hint = "; wandb.run is None before wandb.init()" if tracker is None else ""
-    raise UsageError(
-        f"trackers holds a {type(tracker).__name__}, expected an object with add_scalar, as TensorBoard's "
-        f"SummaryWriter, or with log, as wandb.run{hint}"
-    )
-
-
-def _scalar_sender(writer: Any) -> Sender:
-    """For TensorBoard: one scalar for each number."""
-
-    def send(step: int, numbers: Mapping[str, float]) -> None:
-        for name, number in numbers.items():
-            writer.add_scalar(PREFIX + name, number, step)
-
-    return send
-
-
-def _row_sender(run: Any) -> Sender:
-    """For Weights & Biases: one row for each step."""
-    step_name = f"{PREFIX}step"
-    if callable(getattr(run, "define_metric", None)):
-        run.define_metric(f"{PREFIX}*", step_metric=step_name)
-
-    def send(step: int, numbers: Mapping[str, float]) -> None:
-        # Without step=: a run drops rows for a step below its own count, and every row of the user raises that count.
-        run.log({step_name: step} | {PREFIX + name: number for name, number in numbers.items()})
-
-    return send
 
 
 class ProbeLike(Protocol):
