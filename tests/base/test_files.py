@@ -1,10 +1,20 @@
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from jostle.base import files
 from jostle.base.errors import FailureError, UsageError
+
+WRITES = """
+import sys, time
+from jostle.base import files
+with files.replacing(sys.argv[1]) as part:
+    print(part, flush=True)
+    time.sleep(60)
+"""
 
 
 def test_text_is_written_whole_and_nothing_else_is_left(tmp_path: Path):
@@ -34,6 +44,23 @@ def test_a_failure_leaves_the_old_file_and_no_part(tmp_path: Path):
         write_half()
     assert target.read_text() == "old"
     assert [path.name for path in tmp_path.iterdir()] == ["result.json"]
+
+
+def test_what_a_killed_writer_left_is_removed_and_what_another_writer_holds_is_not(tmp_path: Path):
+    target = tmp_path / "figure[1].svg"
+    killed = subprocess.Popen([sys.executable, "-c", WRITES, str(target)], stdout=subprocess.PIPE)
+    assert killed.stdout is not None
+    killed.stdout.readline()
+    killed.kill()
+    killed.wait()
+    killed.stdout.close()
+    assert len(list(tmp_path.iterdir())) == 1
+    with files.replacing(target) as mine:
+        files.write_text(target, "another")
+        assert mine.exists()
+        mine.write_text("mine")
+    assert [path.name for path in tmp_path.iterdir()] == [target.name]
+    assert target.read_text() == "mine"
 
 
 def test_a_full_disk_is_one_clear_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -1,14 +1,24 @@
-"""Atomic writes: a file is whole or absent. It is written under a temporary name beside the target, then renamed."""
+"""Atomic writes: a file is whole or absent. It is written under a temporary name beside the target, then renamed.
+
+A kill in between leaves a part behind. The next writer of the same file removes it: a writer holds a lock on its part,
+and a kill lets go of it.
+"""
 
 import contextlib
+import glob
 import os
 import stat
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 from jostle.base.errors import FailureError, UsageError
 
+if sys.platform != "win32":
+    import fcntl
+
+_PART = ".part"
 _NAME_BEGINS = 40  # characters, of up to four bytes each where 255 bytes are a name's most
 
 
@@ -18,8 +28,10 @@ def replacing(path: str | Path) -> Iterator[Path]:
     path = Path(path)
     _make_folder(path, "result.json")
     temporary: Path | None = None
+    held = -1
     try:
-        temporary = _temporary(path)
+        _remove_leftovers(path)
+        temporary, held = _held_temporary(path)
         yield temporary
         temporary.chmod(0o666 & ~_umask())  # as a plain open() would; mkstemp lets only the owner read
         with temporary.open("rb+") as written:
@@ -30,13 +42,61 @@ def replacing(path: str | Path) -> Iterator[Path]:
     finally:
         if temporary is not None:
             temporary.unlink(missing_ok=True)
+        if held >= 0:
+            os.close(held)
 
 
 def _temporary(path: Path) -> Path:
     """A new empty file beside ``path``. Its name has only the beginning of a long name: names have a largest length."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:_NAME_BEGINS]}.", suffix=".part")
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=_part_begins(path), suffix=_PART)
     os.close(handle)
     return Path(name)
+
+
+def _part_begins(path: Path) -> str:
+    return f".{path.name[:_NAME_BEGINS]}."
+
+
+def _held_temporary(path: Path) -> tuple[Path, int]:
+    """A new empty file beside ``path`` and an open handle that holds its lock, until it is closed or the process ends.
+
+    Another writer of ``path`` may have taken the file for a leftover before it was locked; then there is another one.
+    """
+    while True:
+        temporary = _temporary(path)
+        try:
+            held = os.open(temporary, os.O_RDWR)
+        except FileNotFoundError:
+            continue
+        _try_lock(held)
+        if temporary.exists():
+            return temporary, held
+        os.close(held)
+
+
+def _remove_leftovers(path: Path) -> None:
+    """Remove what killed writers of ``path`` left behind: parts that nobody holds. Windows lets nobody tell: none."""
+    if sys.platform == "win32":
+        return
+    for part in path.parent.glob(f"{glob.escape(_part_begins(path))}*{_PART}"):
+        with contextlib.suppress(OSError):
+            handle = os.open(part, os.O_RDWR)
+            try:
+                if _try_lock(handle):
+                    part.unlink()
+            finally:
+                os.close(handle)
+
+
+def _try_lock(handle: int) -> bool:
+    """Lock an open file if nobody else has; whether it is ours."""
+    if sys.platform == "win32":
+        return False
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
 
 
 def _umask() -> int:
