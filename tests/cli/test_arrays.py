@@ -124,10 +124,10 @@ def test_any_word_is_any_that_the_model_knows(capsys, folder):
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        ("imgs", "--data imgs is a folder and no dataset: write images:imgs"),
-        ("rev.csv", "--data rev.csv is a table and no dataset: write csv:rev.csv"),
+        ("imgs", "--data imgs is a folder, not a dataset: write images:imgs"),
+        ("rev.csv", "--data rev.csv is a table, not a dataset: write csv:rev.csv"),
         ("rev.tsv.gz", "write csv:rev.tsv.gz"),
-        ("imgs/a.png", "is one image and no dataset: write images:imgs for its folder"),
+        ("imgs/a.png", "is one image, not a dataset: write images:imgs for its folder"),
         ("notes.md", "--data notes.md is a file that cannot be read: .npy, .npz, .safetensors or csv:FILE expected"),
         ("mnst", "unknown dataset 'mnst'; did you mean mnist"),
     ],

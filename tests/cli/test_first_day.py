@@ -81,6 +81,15 @@ def test_also_inside_a_function_that_is_called_later(capsys, folder):
         ("x = 1\ny = x / 0\n", "ZeroDivisionError: division by zero (mine/broken.py, line 2)"),
         ("import sys\nsys.exit(3)\n", "SystemExit: 3 (mine/broken.py, line 2)"),
         ("def make():\n    return {}['lr']\n", "make raised KeyError: 'lr' (mine/broken.py, line 2)"),
+        ("def make():\n    raise SystemExit('bye')\n", "make raised SystemExit: bye (mine/broken.py, line 2)"),
+        (
+            "def make():\n    def f(x):\n        return x.no\n    return f\n",
+            "has no attribute 'no' (mine/broken.py, line 3)",
+        ),
+        (
+            "def make():\n    def f(x):\n        exit(3)\n    return f\n",
+            "raised SystemExit on a batch of input (16, 6): 3",
+        ),
     ],
 )
 def test_an_error_in_somebodys_file_is_one_line_with_the_line_of_that_file(capsys, folder, text, message):
@@ -263,3 +272,46 @@ def test_a_single_output_is_read_by_its_sign_only_for_flips(folder):
         )
     with pytest.warns(match="read by its sign"):
         measure(squashed, torch.randn(20, 4), tokens="coordinates", perturbation="gaussian-noise:1")
+
+
+def test_arrays_of_other_names(capsys, folder):
+    inputs = np.load("inputs.npy")
+    np.savez("pair.npz", X=inputs, target=np.zeros(50, dtype=int))
+    np.savez("many.npz", X=inputs, more=inputs)
+    model = ("--model", "py:mine/nets_of_mine.py:make_net")
+    code, out, err = run(capsys, "measure", *model, "--data", "pair.npz", *OPTIONS)
+    assert (code, err) == (0, "")
+    assert "accuracy on all 50 inputs" in out
+    options = ("--tokens", "coordinates:key=X", *OPTIONS[2:])
+    code, _, err = run(capsys, "measure", *model, "--data", "many.npz", *options)
+    assert (code, err.count("\n")) == (1, 1)
+    assert "the names of its arguments are: input" in err
+
+
+def test_channels_last(capsys, folder):
+    np.save("last.npy", np.zeros((5, 8, 8, 1), dtype=np.float32))
+    words = ("--model", "py:mine/nets_of_mine.py:make_net", "--data", "last.npy", "--tokens", "patches:2", "--quiet")
+    code, _, err = run(capsys, "measure", *words)
+    assert (code, err.count("\n")) == (2, 1)
+    assert "if the 1 are channels, put them first: (channels, height, width)" in err
+
+
+def test_labels_that_do_not_exclude_each_other_are_said(capsys, folder):
+    (folder / "mine" / "sigmoids.py").write_text("def make():\n    return lambda x: x.sigmoid()\n")
+    (folder / "mine" / "softmax.py").write_text("def make():\n    return lambda x: x.softmax(dim=1)\n")
+    told = "only the largest output is looked at"
+    for name, is_said in (("sigmoids", True), ("softmax", False)):
+        words = ("--model", f"py:mine/{name}.py:make", "--data", "inputs.npy", *OPTIONS)
+        out = run(capsys, "measure", *words)[1]
+        assert (told in " ".join(out.split())) is is_said
+
+
+def test_the_words_help_and_version(capsys, folder):
+    assert "Jostle one input token" in run(capsys, "help")[1]
+    assert "--stds" in run(capsys, "help", "sweep")[1]
+    assert run(capsys, "version")[1] == run(capsys, "-V")[1] == run(capsys, "--version")[1]
+
+
+def test_a_summary_is_not_cut_at_an_ellipsis(capsys, folder):
+    out = " ".join(run(capsys, "list", "corruptions")[1].split())
+    assert "up to the largest: it came near" in out

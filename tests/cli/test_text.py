@@ -119,6 +119,16 @@ def test_deletion_is_the_default_for_words(capsys, home):
     assert "a token becomes any of the 24 tokens of the vocabulary" in out  # not of the four special ones
 
 
+def test_a_token_is_replaced_by_its_name(capsys, home):
+    token = reader_of(integrations.load("hf:named")).tokenizer.token_of(6)
+    code, out, _ = run(capsys, *words(), "--tokens", "words", "--perturbation", f"replace-by:{token}", "--json")
+    assert code == 0
+    wanted = expected(tokens=jostle.Words(special=False), perturbation=jostle.ReplaceBy(6))
+    assert json.loads(out)["value"] == wanted.value
+    code, _, err = run(capsys, *words(), "--tokens", "words", "--perturbation", "replace-by:[NONE]")
+    assert (code, err) == (2, "jostle: --perturbation replace-by:[NONE]: the tokenizer has no token '[NONE]'\n")
+
+
 def accuracy(model="hf:named", labels=(1, 0, 1, 0, 0, 1)):
     loaded = integrations.load(model)
     encoded = reader_of(loaded).encode(load_data("csv:reviews.csv"))

@@ -111,7 +111,7 @@ def test_a_bad_row_is_named_or_skipped(tmp_path, row, message):
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("a.csv", "", "unknown column of .*a.csv 'text'; known: none"),
+        ("a.csv", "", "a.csv is empty; expected a line with the names of its columns"),
         ("a.csv", "text,label\n", "a.csv holds no rows that can be used below its line of names"),
         ("a.csv", "txt,label\na,1\n", "unknown column of .*a.csv 'text'; did you mean txt"),
         ("a.csv", "text,class\na,1\n", "unknown column of .*a.csv 'label'"),
@@ -160,3 +160,10 @@ def test_bad_specs(reviews, tmp_path):
         data.load(f"csv:{reviews}", limit=0)
     with pytest.raises(UsageError, match=r"cannot take 6 of the 5 train examples of 'csv:reviews.csv'"):
         data.load(f"csv:{reviews}", limit=6)
+
+
+def test_semicolons_of_spreadsheets(tmp_path):
+    (tmp_path / "a.csv").write_text('text;label\n"well; done";1\nso, so;0\n')
+    found = load_csv(tmp_path / "a.csv")
+    assert found.texts == (("well; done",), ("so, so",))
+    assert found.labels.tolist() == [1, 0]

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from jostle.base.errors import FailureError, JostleError, UsageError
+from jostle.base.origin import origin
 
 _NAMED = 5  # entries of a mapping that a message names
 
@@ -80,7 +81,7 @@ def call(
     *positional: Any,
     named: Mapping[str, Any] | None = None,
     name: str = "model",
-    hint: str | Callable[[Exception], str] = "",
+    hint: str | Callable[[BaseException], str] = "",
 ) -> Any:
     """What ``model`` answers; whatever it raises becomes an error of one line that names the model and the batch.
 
@@ -96,11 +97,11 @@ def call(
         return model(*positional, **named)
     except JostleError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         given = [("input", value) for value in positional] + list(named.items())
         shapes = ", ".join(f"{key} {tuple(value.shape)}" for key, value in given if isinstance(value, Tensor))
         told = hint(error) if callable(hint) else hint or dtype_hint(model, [value for _, value in given])
-        reason = " ".join(str(error).split()) + told
+        reason = " ".join(str(error).split()) + told + origin(error)
         raise FailureError(f"{name} raised {type(error).__name__} on a batch of {shapes}: {reason}") from error
 
 

@@ -27,7 +27,9 @@ def main(arguments: list[str] | None = None) -> None:
         arguments: the words of the command; by default those of the process, which ends with the command: Ctrl-C while
             it does ends it at once, without a traceback of what was being tidied up.
     """
-    words = sys.argv[1:] if arguments is None else arguments
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    if words[:1] in (["help"], ["version"]):  # what people type first, in other words
+        words = [*words[1:], f"--{words[0]}"]
     debug = "--debug" in words
     _open_streams()
     try:

@@ -51,7 +51,7 @@ app = App(
     help=_HELP,
     help_format="plaintext",
     version=jostle.__version__,
-    version_flags=["--version"],
+    version_flags=["--version", "-V"],
     suppress_keyboard_interrupt=False,
 )
 app.command(try_it, name="try")

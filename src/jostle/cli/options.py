@@ -27,7 +27,7 @@ WEIGHTS_HELP = (
 )
 DATA_HELP = (
     "Inputs: a dataset's name (jostle list datasets), csv:FILE with texts, a .npy, .npz or .safetensors file (one "
-    "array, or arrays named like the model's arguments; arrays named labels or y are not used as inputs), "
+    "array, or arrays named like the model's arguments; an array named labels, y or target holds the right classes), "
     "images:DIR[:size=224,seed=0,...], or py:MODULE_OR_FILE:FACTORY."
 )
 TOKENS_HELP = (
@@ -37,9 +37,9 @@ TOKENS_HELP = (
 )
 PERTURBATION_HELP = (
     "What a token becomes: gaussian-noise:std=2, sphere:radius=1, sign-flip, uniform-token:-1/1, replace-by:0; for "
-    "--tokens words deletion or uniform-token (any word). std=0.5rms is half the root mean square of the embedded "
-    "tokens. Default: gaussian-noise:std=1; for texts gaussian-noise:std=1rms, noise with the size of a token; with "
-    "--tokens words, deletion."
+    "--tokens words deletion, uniform-token (any word) or a token by its name, replace-by:[MASK]. std=0.5rms is half "
+    "the root mean square of the embedded tokens. Default: gaussian-noise:std=1; for texts gaussian-noise:std=1rms, "
+    "noise with the size of a token; with --tokens words, deletion."
 )
 RESPONSE_HELP = (
     "What counts as a change: flip, margin, logit-change, absolute-change, relative-change or angle; for language "

@@ -19,6 +19,7 @@ import jostle.data
 from jostle import integrations
 from jostle.base import specs
 from jostle.base.errors import UsageError
+from jostle.cli.arrays import READERS, read_arrays
 from jostle.cli.options import SamplingOptions, SubjectOptions
 from jostle.cli.texts import Texts, read_texts, text_view
 from jostle.data import TextDataset, text_csv
@@ -39,7 +40,6 @@ from jostle.tokens.sites import word_embedding
 from jostle.tokens.text import configured_padding, padding_id
 from jostle.training import load_weights
 
-_LABELS = ("labels", "y")  # names of arrays that are not inputs
 _TABLES = (".csv", ".tsv", ".tab")
 _ONLY_TEXTS = ("text", "label", "special", "tokenizer", "max_length")  # options
 _ASKED_CLEAN = 500  # inputs that models are asked about as they are, at most
@@ -327,10 +327,22 @@ def choose_perturbation(options: SamplingOptions, subject: Subject) -> Perturbat
         return _any_word(subject)
 
     def plain(value: Any) -> Any:
+        if name == "replace-by" and isinstance(value, str):
+            return _token_id(subject, value)
         return value if in_rms(value) is None else scale_rms(options, subject, in_rms(value) or 0.0, spec)
 
     positional, named = [plain(value) for value in positional], {key: plain(value) for key, value in named.items()}
     return specs.make(PERTURBATIONS, name, positional, named, given=f"--perturbation {spec}")
+
+
+def _token_id(subject: Subject, token: str) -> int | str:
+    """The id of a token by its name, such as ``[MASK]``, where a tokenizer knows it; otherwise the name as it is."""
+    if subject.texts is None or not isinstance(subject.tokens, Words):
+        return token
+    number = subject.texts.reader.tokenizer.id_of(token)
+    if number is None:
+        raise UsageError(f"--perturbation replace-by:{token}: the tokenizer has no token {token!r}")
+    return number
 
 
 def in_rms(value: Any) -> float | None:
@@ -480,7 +492,7 @@ def load_inputs(
     if spec.startswith(PREFIX):
         return open_images(spec, split, limit), None
     if has_no_splits(spec):
-        inputs, labels = _read(Path(spec), [] if notes is None else notes)
+        inputs, labels = read_arrays(Path(spec), [] if notes is None else notes)
         return _first(inputs, limit), _first(labels, limit)
     check_name(spec)
     loaded = jostle.data.load(spec, split=split, limit=limit)
@@ -489,7 +501,7 @@ def load_inputs(
 
 def has_no_splits(spec: str) -> bool:
     """Whether data are used as they are: a file of arrays, or what a function of your own returns."""
-    return spec.startswith("py:") or Path(spec).suffix.lower() in _READERS
+    return spec.startswith("py:") or Path(spec).suffix.lower() in READERS
 
 
 def check_limit(limit: int | None) -> None:
@@ -508,79 +520,13 @@ def check_name(spec: str) -> None:
     if ":" in spec or spec in jostle.data.names("all"):
         return
     if path.is_dir():
-        raise UsageError(f"--data {spec} is a folder and no dataset: write images:{spec} for the images in it")
+        raise UsageError(f"--data {spec} is a folder, not a dataset: write images:{spec} for the images in it")
     if any(suffix in _TABLES for suffix in path.suffixes):
-        raise UsageError(f"--data {spec} is a table and no dataset: write csv:{spec} for the texts in it")
+        raise UsageError(f"--data {spec} is a table, not a dataset: write csv:{spec} for the texts in it")
     if path.suffix.lower() in SUFFIXES:
-        raise UsageError(f"--data {spec} is one image and no dataset: write images:{path.parent} for its folder")
+        raise UsageError(f"--data {spec} is one image, not a dataset: write images:{path.parent} for its folder")
     if path.is_file():
-        raise UsageError(f"--data {spec} is a file that cannot be read: {', '.join(_READERS)} or csv:FILE expected")
-
-
-def _read_npy(path: Path) -> Any:
-    return np.load(path, allow_pickle=False)
-
-
-def _read_npz(path: Path) -> Any:
-    with np.load(path, allow_pickle=False) as archive:
-        arrays = {key: archive[key] for key in archive.files}
-    return next(iter(arrays.values())) if len(arrays) == 1 else arrays
-
-
-def _read_safetensors(path: Path) -> Any:
-    from safetensors.torch import load_file
-
-    tensors = load_file(path)
-    return next(iter(tensors.values())) if len(tensors) == 1 else tensors
-
-
-_READERS = {".npy": _read_npy, ".npz": _read_npz, ".safetensors": _read_safetensors}
-
-
-def _read(path: Path, notes: list[str]) -> tuple[Any, Tensor | None]:
-    """Inputs and labels of a file; labels that cannot be used are noted."""
-    if not path.is_file():
-        raise UsageError(f"--data {path}: the file does not exist")
-    suffix = path.suffix.lower()
-    try:
-        arrays = _READERS[suffix](path)
-    except Exception as error:  # each format has its own errors for a truncated or foreign file
-        raise UsageError(f"--data {path} cannot be read as {suffix}: {' '.join(str(error).split())}") from None
-    if not isinstance(arrays, dict):
-        return _tensor(path, arrays), None
-    tensors = {key: _tensor(path, array, f" as {key!r}") for key, array in arrays.items() if key not in _LABELS}
-    if not tensors:
-        raise UsageError(f"--data {path} holds {', '.join(arrays) or 'nothing'} and no inputs")
-    inputs = tensors if len(tensors) > 1 else next(iter(tensors.values()))
-    for key in (key for key in _LABELS if key in arrays):
-        try:
-            return inputs, _labels(arrays[key], len(next(iter(tensors.values()))))
-        except ValueError as reason:
-            notes.append(f"no accuracy: the labels {key!r} of {path} cannot be used, {reason}")
-    return inputs, None
-
-
-def _tensor(path: Path, array: Any, name: str = "") -> Tensor:
-    if isinstance(array, np.ndarray) and not array.dtype.isnative:
-        array = array.astype(array.dtype.newbyteorder("="))
-    try:
-        return torch.as_tensor(array)
-    except (TypeError, ValueError):
-        kind = "text" if array.dtype.kind in "SUT" else str(array.dtype)
-        hint = ", of texts csv:FILE" if kind == "text" else ""
-        raise UsageError(f"--data {path} holds {kind}{name}; expected an array of numbers{hint}") from None
-
-
-def _labels(given: Any, count: int) -> Tensor:
-    """The class of each input, (count,); raises ``ValueError`` with the reason if these are no such numbers."""
-    array = np.asarray(given)
-    if array.dtype.kind not in "biuf":
-        raise ValueError(f"they are {'text' if array.dtype.kind in 'SUT' else array.dtype}; expected numbers from 0 on")
-    if array.shape != (count,):
-        raise ValueError(f"they have shape {array.shape}; expected ({count},), the number of the class of each input")
-    if not np.isfinite(array).all() or (array != np.round(array)).any():
-        raise ValueError("not all of them are whole numbers")
-    return torch.from_numpy(array.astype(np.int64))
+        raise UsageError(f"--data {spec} is a file that cannot be read: {', '.join(READERS)} or csv:FILE expected")
 
 
 def _first(inputs: Any, limit: int | None) -> Any:

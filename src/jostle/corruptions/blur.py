@@ -80,7 +80,7 @@ def motion_blur(images: Floats, draws: Draws, radius: float, sigma: float) -> Fl
 
 @corruption("zoom_blur", "blur", [(1.06,), (1.11,), (1.15,), (1.20,), (1.25,)])
 def zoom_blur(images: Floats, draws: Draws, largest: float) -> Floats:  # noqa: ARG001
-    """The mean of the image and of its magnifications by 1.00, 1.01, .. up to the largest: a camera that approached."""
+    """The mean of the image and of its magnifications by 1.00, 1.01 and so on up to the largest: it came near."""
     factors = 1 + np.arange(round((largest - 1) * 100) + 1) / 100
     total = images.copy()
     for factor in factors.tolist():

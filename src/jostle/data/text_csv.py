@@ -1,5 +1,7 @@
 """Texts of your own: a .csv or .tsv file, packed by gzip or not, with the names of its columns in the first line.
 
+A .csv file whose first line has semicolons and no commas is separated by semicolons, as some spreadsheets write it.
+
 As a spec: ``csv:FILE`` or ``csv:FILE:text=question1,second=question2,label=is_duplicate,test=0.2``;
 ``jostle.data.load`` takes it where it takes the name of a dataset.
 """
@@ -171,7 +173,11 @@ def _read_rows(path: Path, quoted: bool | None) -> Iterator[list[str]]:
         raise UsageError(f"{path} must end in .csv (commas) or .tsv (tabs), and perhaps .gz")
     is_comma = suffix == ".csv"
     whole = decode(read_bytes(path), path)
-    return split_rows(whole, "," if is_comma else "\t", is_comma if quoted is None else quoted, path)
+    if not whole.strip():
+        raise UsageError(f"{path} is empty; expected a line with the names of its columns, then a row for each text")
+    first = whole.partition("\n")[0]
+    separator = (";" if ";" in first and "," not in first else ",") if is_comma else "\t"
+    return split_rows(whole, separator, is_comma if quoted is None else quoted, path)
 
 
 def _find_column(header: Sequence[str], name: str, path: Path) -> int:

@@ -3,7 +3,6 @@
 import importlib
 import importlib.util
 import sys
-import traceback
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -13,6 +12,7 @@ from torch import nn
 
 from jostle.base import specs
 from jostle.base.errors import FailureError, JostleError, UsageError
+from jostle.base.origin import described
 from jostle.integrations import register
 
 
@@ -39,8 +39,9 @@ def call_factory(spec: str) -> Any:
         return factory(*positional, **named)
     except (JostleError, KeyboardInterrupt):
         raise
-    except Exception as error:
-        raise FailureError(f"{spec!r}: {name} raised {_described(error, place)}") from error
+    except (Exception, SystemExit) as error:
+        own = place if place.endswith(".py") else None
+        raise FailureError(f"{spec!r}: {name} raised {described(error, own)}") from error
 
 
 def _parts(spec: str) -> tuple[str, str, str]:
@@ -78,9 +79,9 @@ def _import_module(place: str, spec: str) -> ModuleType:
     except ModuleNotFoundError as error:
         if not is_file and error.name is not None and f"{place}.".startswith(f"{error.name}."):
             raise UsageError(f"Python module {place!r} cannot be imported: {error}") from None
-        raise FailureError(f"{spec!r} cannot be imported: {_described(error, place)}") from error
+        raise FailureError(f"{spec!r} cannot be imported: {described(error, place if is_file else None)}") from error
     except (Exception, SystemExit) as error:
-        raise FailureError(f"{spec!r} cannot be imported: {_described(error, place)}") from error
+        raise FailureError(f"{spec!r} cannot be imported: {described(error, place if is_file else None)}") from error
 
 
 def _execute(path: Path) -> ModuleType:
@@ -99,24 +100,3 @@ def _execute(path: Path) -> ModuleType:
             sys.modules[path.stem] = before
         raise
     return module
-
-
-def _described(error: BaseException, place: str) -> str:
-    """An error of somebody's own file in one line: what it is, and the last of that file's lines that led to it."""
-    reason = " ".join(str(error.msg if isinstance(error, SyntaxError) else error).split())
-    said = f"{type(error).__name__}: {reason}" if reason else type(error).__name__
-    if isinstance(error, SyntaxError):
-        return f"{said} ({error.filename}, line {error.lineno})"
-    own = Path(place).resolve() if place.endswith(".py") else None
-    frames = traceback.extract_tb(error.__traceback__)
-    lines = [frame for frame in frames if _is_theirs(frame.filename, own)]
-    return f"{said} ({lines[-1].filename}, line {lines[-1].lineno})" if lines else said
-
-
-def _is_theirs(filename: str, own: Path | None) -> bool:
-    """Whether a line of code is neither ours nor of an installed package nor of Python itself."""
-    if own is not None and Path(filename).resolve() == own:
-        return True
-    here = Path(__file__).resolve().parents[1]
-    is_installed = "site-packages" in filename or filename.startswith(("<", sys.base_prefix))
-    return not is_installed and not Path(filename).resolve().is_relative_to(here)

@@ -6,7 +6,7 @@
 import contextlib
 import functools
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -135,12 +135,19 @@ class TokenFunction:
     @functools.cached_property
     def _takes_mask(self) -> bool:
         """Whether the model can be called with an attention mask."""
-        called = self.model.forward if isinstance(self.model, nn.Module) else self.model
-        try:
-            parameters = inspect.signature(called).parameters
-        except (TypeError, ValueError):
+        parameters = self._parameters
+        if parameters is None:
             return True
         return MASK_KEY in parameters or any(each.kind is each.VAR_KEYWORD for each in parameters.values())
+
+    @functools.cached_property
+    def _parameters(self) -> Mapping[str, inspect.Parameter] | None:
+        """What the model can be called with, by name; None if it does not tell."""
+        called = self.model.forward if isinstance(self.model, nn.Module) else self.model
+        try:
+            return inspect.signature(called).parameters
+        except (TypeError, ValueError):
+            return None
 
     def _editing(self, edit: Edit | None, batch: Batch) -> contextlib.AbstractContextManager[None]:
         if edit is None or self.site is None:
@@ -148,8 +155,11 @@ class TokenFunction:
         rows, columns = batch[self.inputs.key].shape[:2]
         return self.site.edited(edit, (rows, columns if self.inputs.padding is not None else self.inputs.num_tokens))
 
-    def _hint(self, batch: Batch, error: Exception) -> str:
-        """What to look at after an error: ids without a word, or inputs of another type than the model."""
+    def _hint(self, batch: Batch, error: BaseException) -> str:
+        """What to look at after an error: names, ids without a word, or inputs of another type than the model."""
+        if isinstance(error, TypeError) and "unexpected keyword argument" in str(error):
+            taken = ", ".join(self._parameters or ("unknown",))
+            return f" (entries of the inputs are given by name, and the names of its arguments are: {taken})"
         given = batch[self.inputs.key]
         if isinstance(error, IndexError) and not given.is_floating_point() and given.numel():
             return (
@@ -223,12 +233,26 @@ class TokenFunction:
                     "those are probabilities, give the logits instead; "
                     f"{response.describe()} is a change of the outputs as given"
                 )
+        if (response is None or isinstance(response, Flip | Margin)) and _are_labels_apart(outputs):
+            self.notes.append(
+                f"{self.name} gives {outputs.shape[1]} outputs per input, all between 0 and 1, that do not sum to 1: "
+                "if an input can have several labels at once, mind that only the largest output is looked at; for one "
+                "label, measure a model that gives its logit"
+            )
         reads_sign = response is None or isinstance(response, Flip | Margin)
         if reads_sign and outputs.numel() == len(outputs) and bool(((outputs > 0) & (outputs < 1)).all()):
             self.warnings.append(
                 f"{self.name} gives one output per input, all between 0 and 1: if that is a probability, give the "
                 "logit or two columns instead; a single output is read by its sign"
             )
+
+
+def _are_labels_apart(outputs: Tensor) -> bool:
+    """Whether outputs look like probabilities of labels that do not exclude each other: sigmoids, not a softmax."""
+    if outputs.dim() != 2 or outputs.shape[1] < 2:
+        return False
+    is_inside = bool(((outputs > 0) & (outputs < 1)).all())
+    return is_inside and float((outputs.sum(dim=1) - 1).abs().min()) > _TOLERANCE
 
 
 class _Sizes(TorchDispatchMode):  # type: ignore[no-untyped-call]

@@ -162,7 +162,9 @@ class Patches(TokenView):
         must_fit(len(shape) in (2, 3), self, shape, "expected (channels, height, width) or (height, width)")
         height, width = shape[-2:]
         fits = height % self.size == 0 and width % self.size == 0
-        must_fit(fits, self, shape, f"the side {self.size} must divide height {height} and width {width}")
+        channels = shape[-1] if len(shape) == 3 and shape[-1] in (1, 3, 4) and shape[0] > shape[-1] else 0
+        hint = f"; if the {channels} are channels, put them first: (channels, height, width)" if channels else ""
+        must_fit(fits, self, shape, f"the side {self.size} must divide height {height} and width {width}{hint}")
         return height // self.size, width // self.size
 
     def grid(self, batch: Tensor) -> Tensor:

@@ -175,6 +175,14 @@ def _names(records: LadderRecords, data: str) -> list[str]:
     return [name for name in RANKED[data] if name in records.settings.networks]
 
 
+def _drawn(records: AverageRecords, data: str) -> tuple[LadderRecords, list[str]]:
+    """What a figure shows: the seeds that learnt, and the networks that have one; all of them if no network has."""
+    trained = _trained_on(records, data)
+    compared = learnt(trained, ACCURACY[data])[0]
+    names = [name for name in _names(compared, data) if len(compared.where(network=name))]
+    return (compared, names) if names else (trained, _names(trained, data))
+
+
 def _average(records: LadderRecords, name: str, radius: float) -> BySeed:
     return records.where(network=name).by("seed", lambda record: record.average.mean_at(radius))
 
@@ -216,10 +224,10 @@ def _axis(records: AverageRecords, radius: float) -> Drawing:
     ]
     panels = [Panel(_TITLES[WORDS], LABELS[CHANGE], lines)]
     for data in (IMAGES, TEXTS):
-        compared = learnt(_trained_on(records, data), ACCURACY[data])[0]
+        compared, names = _drawn(records, data)
         lines = [
             rungs(_LABELS[name], compared.where(network=name).column(lambda record: record.ladder), radius)
-            for name in _names(compared, data)
+            for name in names
         ]
         panels.append(Panel(_TITLES[data], _FLIPPED[data], lines))
     return Drawing(
@@ -237,23 +245,20 @@ def _safest(records: AverageRecords, radius: float) -> str:
     """Which networks have the smallest means, in words."""
     parts = []
     for data in (IMAGES, TEXTS):
-        compared = learnt(_trained_on(records, data), ACCURACY[data])[0]
-        least = [
-            min(_names(compared, data), key=lambda name: sum(read(compared, name, radius).values()))
-            for read in (_average, _worst)
-        ]
+        compared, names = _drawn(records, data)
+        least = [min(names, key=lambda name: sum(read(compared, name, radius).values())) for read in (_average, _worst)]
         parts.append(f"of {data} {_LABELS[least[0]]} on average and {_LABELS[least[1]]} at worst")
     return f"The smallest means, decided or not: {'; '.join(parts)}."
 
 
 def _against_radius(records: AverageRecords, data: str) -> Drawing:
-    compared, radii = learnt(_trained_on(records, data), ACCURACY[data])[0], records.settings.radii
+    (compared, names), radii = _drawn(records, data), records.settings.radii
     series = [
         mean_and_range(
             f"{_LABELS[name]}, {label}", radii, [list(read(compared, name, radius).values()) for radius in radii]
         )
         for label, read in (("worst", _worst), ("average", _average))
-        for name in _names(compared, data)
+        for name in names
     ]
     return Drawing(
         f"radius-{data}",

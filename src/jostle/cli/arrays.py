@@ -1,0 +1,83 @@
+"""Files of arrays on the command line: .npy, .npz and .safetensors, and the labels in them. No pickle is read."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from jostle.base.errors import UsageError
+
+_LABELS = ("labels", "y", "label", "target", "targets")  # names of arrays that are not inputs
+
+
+def _read_npy(path: Path) -> Any:
+    return np.load(path, allow_pickle=False)
+
+
+def _read_npz(path: Path) -> Any:
+    with np.load(path, allow_pickle=False) as archive:
+        arrays = {key: archive[key] for key in archive.files}
+    return next(iter(arrays.values())) if len(arrays) == 1 else arrays
+
+
+def _read_safetensors(path: Path) -> Any:
+    from safetensors.torch import load_file
+
+    tensors = load_file(path)
+    return next(iter(tensors.values())) if len(tensors) == 1 else tensors
+
+
+READERS = {".npy": _read_npy, ".npz": _read_npz, ".safetensors": _read_safetensors}
+
+
+def read_arrays(path: Path, notes: list[str]) -> tuple[Any, Tensor | None]:
+    """Inputs and labels of a file.
+
+    Arguments:
+        path: a .npy, .npz or .safetensors file.
+        notes: gets a line about labels that cannot be used.
+    """
+    if not path.is_file():
+        raise UsageError(f"--data {path}: the file does not exist")
+    suffix = path.suffix.lower()
+    try:
+        arrays = READERS[suffix](path)
+    except Exception as error:  # each format has its own errors for a truncated or foreign file
+        raise UsageError(f"--data {path} cannot be read as {suffix}: {' '.join(str(error).split())}") from None
+    if not isinstance(arrays, dict):
+        return _tensor(path, arrays), None
+    tensors = {key: _tensor(path, array, f" as {key!r}") for key, array in arrays.items() if key not in _LABELS}
+    if not tensors:
+        raise UsageError(f"--data {path} holds {', '.join(arrays) or 'nothing'} and no inputs")
+    inputs = tensors if len(tensors) > 1 else next(iter(tensors.values()))
+    for key in (key for key in _LABELS if key in arrays):
+        try:
+            return inputs, _labels(arrays[key], len(next(iter(tensors.values()))))
+        except ValueError as reason:
+            notes.append(f"no accuracy: the labels {key!r} of {path} cannot be used, {reason}")
+    return inputs, None
+
+
+def _tensor(path: Path, array: Any, name: str = "") -> Tensor:
+    if isinstance(array, np.ndarray) and not array.dtype.isnative:
+        array = array.astype(array.dtype.newbyteorder("="))
+    try:
+        return torch.as_tensor(array)
+    except (TypeError, ValueError):
+        kind = "text" if array.dtype.kind in "SUT" else str(array.dtype)
+        hint = ", of texts csv:FILE" if kind == "text" else ""
+        raise UsageError(f"--data {path} holds {kind}{name}; expected an array of numbers{hint}") from None
+
+
+def _labels(given: Any, count: int) -> Tensor:
+    """The class of each input, (count,); raises ``ValueError`` with the reason if these are no such numbers."""
+    array = np.asarray(given)
+    if array.dtype.kind not in "biuf":
+        raise ValueError(f"they are {'text' if array.dtype.kind in 'SUT' else array.dtype}; expected numbers from 0 on")
+    if array.shape != (count,):
+        raise ValueError(f"they have shape {array.shape}; expected ({count},), the number of the class of each input")
+    if not np.isfinite(array).all() or (array != np.round(array)).any():
+        raise ValueError("not all of them are whole numbers")
+    return torch.from_numpy(array.astype(np.int64))

@@ -1,0 +1,46 @@
+"""``make chaos``: run the attacks, add to the record, and write docs/chaos.md from it."""
+
+import argparse
+import functools
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from chaos import forks, kills, record
+from chaos.record import Count
+
+Attack = Callable[[Path, int, int, Callable[[Count], None]], None]
+ATTACKS: dict[str, Attack] = {"kills": kills.run}
+
+
+def main() -> None:
+    """The command."""
+    parser = argparse.ArgumentParser(prog="make chaos", description=__doc__)
+    for name in ATTACKS:
+        parser.add_argument(f"--{name}", type=int, default=0, metavar="N", help="how many more")
+    parser.add_argument("--seed", type=int, default=time.time_ns() % 2**32, help="of what is tried")
+    parser.add_argument("--work", type=Path, default=record.ROOT / "runs" / "chaos", help="folder for files")
+    parser.add_argument("--record", type=Path, default=record.RECORD, help="file of all counts")
+    given = parser.parse_args()
+    os.environ["OMP_NUM_THREADS"] = "1"
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    forks.warm_up()
+    for name, attack in ATTACKS.items():
+        number = getattr(given, name)
+        if number:
+            work = given.work.resolve() / name
+            work.mkdir(parents=True, exist_ok=True)
+            attack(work, number, given.seed, functools.partial(_keep, given.record, name))
+
+
+def _keep(path: Path, name: str, count: Count) -> None:
+    tried, faults = sum(count.tried.values()), list(count.faults)
+    record.add(path, name, count)
+    print(f"{time.strftime('%H:%M:%S')} {name}: {tried} more", *faults, sep="\n  ", flush=True)  # noqa: T201
+
+
+if __name__ == "__main__":
+    main()

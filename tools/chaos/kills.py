@@ -1,0 +1,286 @@
+"""Kills at random moments: whatever is killed, and how, goes on when it is started again and ends with the same bytes.
+
+What is killed: every study at smoke scale, by one process or two workers; the demo; and commands that write a result
+and a page. Who is killed: the process of the command, one of its workers, or all of them at once. How: SIGKILL,
+SIGTERM, SIGINT, SIGHUP. A command without checkpoints, such as ``jostle measure``, writes its files at the end; each
+must be whole or absent.
+"""
+
+import contextlib
+import hashlib
+import json
+import os
+import random
+import shutil
+import signal
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from chaos.forks import TRACEBACK, Outcome, Running, children_of, cold_command, command, serving_workers
+from chaos.record import Count
+from jostle import studies
+from jostle.base.errors import JostleError
+from jostle.base.store import Store
+
+SIGNALS = {"KILL": signal.SIGKILL, "TERM": signal.SIGTERM, "INT": signal.SIGINT, "HUP": signal.SIGHUP}
+LONGEST = 900.0  # seconds, of a command that nobody kills
+_PATIENCE = 60.0  # seconds between a signal and the end
+_PARTS_OF_A_RUN = 6  # the mean time to a kill is this part of the whole
+_SOON, _LATE = 0.05, 1.5  # seconds, bounds of that mean
+_COLD = 0.7  # seconds after which Python has come to jostle
+_INTERRUPTED = 130
+_VARYING = ("provenance", "seconds", "timings")  # of results; with times or machines in them
+
+Essence = dict[str, str]  # a hash of each part of what a command leaves behind
+
+
+@dataclass(frozen=True)
+class Victim:
+    """A command to be killed.
+
+    Arguments:
+        name: of it.
+        words: of its command line; ``{out}`` is the folder for what it writes.
+        can_have_workers: whether it takes ``--workers``.
+    """
+
+    name: str
+    words: tuple[str, ...]
+    can_have_workers: bool = False
+
+    def command(self, out: Path, workers: int = 1) -> list[str]:
+        """The words with a folder in them."""
+        words = [word.replace("{out}", str(out)) for word in self.words]
+        return [*words, "--workers", str(workers)] if workers > 1 else words
+
+
+def victims() -> list[Victim]:
+    """All commands that are killed."""
+    subject = ("--data", "mnist-5000", "--tokens", "patches:7", "--limit", "200", "--quiet")
+    saved = ("-o", "{out}/r.json", "--report", "{out}/r.html")
+    sample = ("--model", "sample:mlp", *subject)
+    noise = ("--perturbation", "gaussian-noise:std=1", "--max-passes", "20000")
+    commands = [
+        Victim("measure", ("measure", *sample, *noise, *saved)),
+        Victim("compare", ("compare", *sample, "--model", "sample:cnn", *noise, *saved)),
+        Victim("sweep", ("sweep", *sample, "--stds", "0.5", "2", "--max-passes", "4000", "-o", "{out}/r.json")),
+        Victim("boolean", ("boolean", "majority", "--n", "13", "--figure", "{out}/f.svg")),
+        Victim("demo", ("demo", "--quick", "--out", "{out}/demo")),
+    ]
+    runs = [
+        Victim(f"run {name}", ("run", name, "--scale", "smoke", "--out", "{out}", "--quiet"), can_have_workers=True)
+        for name in studies.names()
+    ]
+    return [*commands, *runs]
+
+
+def essence(folder: Path) -> Essence:
+    """What a finished command has left in ``folder``, without what may differ from run to run: times and provenance."""
+    found: Essence = {}
+    for path in sorted(folder.rglob("*")):
+        if path.is_dir() or "networks" in path.parts or path.name in (".lock", ".finished", "r.html", "report.html"):
+            continue
+        name = str(path.relative_to(folder))
+        if path.name == "records.jsonl":
+            for key, record in cells(path).items():
+                found[f"{name} {key}"] = record
+        elif path.suffix == ".json":
+            found[name] = _hash(_steady(json.loads(path.read_text())))
+        else:
+            found[name] = _hash(path.read_bytes().decode("latin-1"))
+    return found
+
+
+def cells(path: Path) -> dict[str, str]:
+    """The hash of each record in a file, without the number of its session, its time and its warnings."""
+    store = Store(path)
+    found = {}
+    for key in store:
+        if not key.startswith(("session/", "provenance")):
+            record = dict(store[key])
+            for name in ("session", "seconds", "warnings", *_VARYING):
+                record.pop(name, None)
+            found[key] = _hash(_steady(record))
+    return found
+
+
+def _steady(value: object) -> object:
+    """A result without what differs from run to run."""
+    if isinstance(value, dict):
+        return {key: _steady(one) for key, one in value.items() if key not in (*_VARYING, "warnings")}
+    return [_steady(one) for one in value] if isinstance(value, list) else value
+
+
+def _hash(value: object) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:16]
+
+
+class FailedError(Exception):
+    """A command fails though nobody kills it."""
+
+
+class Attack:
+    """Kills of commands, until a number is reached.
+
+    Arguments:
+        work: folder for what the commands write; references in it are used again.
+        server: the process that worker processes are forks of.
+        rng: decides who is killed when.
+        share_of_cold: of the kills that hit a new ``python -m jostle``, with workers by ``spawn``, and not a fork.
+    """
+
+    def __init__(self, work: Path, server: int, rng: random.Random, share_of_cold: float = 0.05) -> None:
+        self.work, self.server, self.rng, self.share_of_cold = work, server, rng, share_of_cold
+        self.count = Count()
+        self._references = Store(work / "references.jsonl")
+
+    def reference(self, victim: Victim) -> tuple[Essence, float]:
+        """What the command leaves behind if nobody kills it, and the seconds that it takes."""
+        if victim.name not in self._references:
+            out = self.work / "reference" / _file_name(victim.name)
+            shutil.rmtree(out, ignore_errors=True)
+            out.mkdir(parents=True)
+            ended = Running(command(victim.command(out), memory=None), out).outcome(LONGEST)
+            if ended.code or ended.is_late:
+                raise FailedError(f"{victim.name} fails though nobody kills it: {ended.code} {ended.err[-500:]}")
+            self._references.append(victim.name, {"essence": essence(out), "seconds": ended.seconds})
+            shutil.rmtree(out)
+        kept = self._references[victim.name]
+        return kept["essence"], kept["seconds"]
+
+    def attack(self, victim: Victim, kills: int) -> None:
+        """Kill a command so often, start it again each time, let it end, and compare."""
+        expected, seconds = self.reference(victim)
+        out = self.work / "attacked" / _file_name(victim.name)
+        shutil.rmtree(out, ignore_errors=True)
+        out.mkdir(parents=True)
+        for _ in range(kills):
+            self._kill_once(victim, out, seconds)
+            self._compare(victim, out, expected, whole=False)
+        for attempt in range(3):
+            ended = Running(command(victim.command(out), memory=None), out).outcome(LONGEST)
+            if ended.code == 0:
+                break
+            if attempt == 2 or TRACEBACK in ended.err:
+                self.count.fault("not resumed", f"{victim.name}: exit code {ended.code}: {ended.err[-2000:]}")
+        self._compare(victim, out, expected, whole=True)
+        self.count.ended["started until the end and compared"] += 1
+        shutil.rmtree(out, ignore_errors=True)
+
+    def _kill_once(self, victim: Victim, out: Path, seconds: float) -> None:
+        rng = self.rng
+        is_cold = rng.random() < self.share_of_cold
+        workers = 2 if victim.can_have_workers and (is_cold or rng.random() < 0.4) else 1
+        who, how = rng.choice(("parent", "worker", "group") if workers > 1 else ("parent",)), rng.choice(list(SIGNALS))
+        act = cold_command if is_cold else command
+        running = Running(act(victim.command(out, workers), memory=None), out)
+        mean = min(max(seconds / _PARTS_OF_A_RUN, _SOON), _LATE)
+        begins = _COLD if is_cold else 0.0  # Python itself has started
+        if running.wait(begins + rng.expovariate(1 / (mean + begins))):
+            hit = "none"
+        else:
+            hit = self._hit(running, who, SIGNALS[how])
+            self.count.tried[f"{hit} SIG{how}"] += 1
+            self.count.where[victim.name] += 1
+            self.count.ended["of a new process"] += is_cold
+            if hit == "worker" and not running.wait(rng.expovariate(1 / mean)):
+                running.kill(signal.SIGKILL)  # the run goes on without its worker; it need not be waited for
+        self._judge(running.outcome(_PATIENCE), f"{victim.name}, {hit} SIG{how}", hit, SIGNALS[how])
+        self._bury_workers(victim.name)
+
+    def _hit(self, running: Running, who: str, number: int) -> str:
+        """Send a signal; who got it."""
+        workers = [*children_of(self.server), *children_of(running.pid)]
+        if who == "worker" and workers:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.rng.choice(workers), number)
+                return "worker"
+        if who == "group":
+            for pid in workers:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, number)
+        running.kill(number)
+        return "group" if who == "group" else "parent"
+
+    def _judge(self, ended: Outcome, what: str, hit: str, number: int) -> None:
+        """Whether a command that was killed ended as it should."""
+        usual = {0, -number, _INTERRUPTED if number == signal.SIGINT else -number}
+        if hit in ("worker", "group"):
+            usual |= {1, -signal.SIGKILL}  # its cell failed, and that is said
+        if ended.is_late:
+            self.count.fault("hang", what)
+        elif TRACEBACK in ended.err + ended.out:
+            self.count.fault("traceback", f"{what}: {ended.err[-3000:]}")
+        elif ended.code not in usual:
+            self.count.fault("wrong exit code", f"{what}: {ended.code}: {ended.err[-1000:]}")
+
+    def _bury_workers(self, what: str) -> None:
+        """Workers must end with their run."""
+        end = time.monotonic() + _PATIENCE
+        while left := children_of(self.server):
+            if time.monotonic() > end:
+                self.count.fault("orphan", f"{what}: {len(left)} workers outlived their run")
+                for pid in left:
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(pid, signal.SIGKILL)
+                return
+            time.sleep(0.01)
+
+    def _compare(self, victim: Victim, out: Path, expected: Essence, *, whole: bool) -> None:
+        """What is there must be as expected; all of it, if the command has ended."""
+        try:
+            found = essence(out) if whole else _written(out)
+        except (JostleError, ValueError) as error:
+            self.count.fault("unreadable", f"{victim.name}: {error}")
+            return
+        changed = [name for name, value in found.items() if expected.get(name) != value]
+        if changed:
+            self.count.fault("changed", f"{victim.name}: {', '.join(changed[:5])}")
+        lost = [name for name in expected if name not in found]
+        if whole and lost:
+            self.count.fault("lost", f"{victim.name}: {', '.join(lost[:5])}")
+
+
+def _written(out: Path) -> Essence:
+    """Records that a killed command has left, and whole files; files of an interrupted measurement may be others."""
+    found: Essence = {}
+    for path in out.rglob("records.jsonl"):
+        name = str(path.relative_to(out))
+        found |= {f"{name} {key}": value for key, value in cells(path).items()}
+    for path in out.glob("r.json"):
+        record = json.loads(path.read_text())
+        if not json.dumps(record).count("interrupted"):
+            found[path.name] = _hash(_steady(record))
+    return found
+
+
+def _file_name(name: str) -> str:
+    return name.replace("/", "_").replace(" ", "_")
+
+
+def run(work: Path, number: int, seed: int, keep: Callable[[Count], None]) -> None:
+    """Kill commands in a random order until there are so many kills.
+
+    Arguments:
+        work: a folder.
+        number: of kills.
+        seed: decides all.
+        keep: is given the counts after each command, and empties them.
+    """
+    rng = random.Random(seed)
+    done = 0
+    with serving_workers() as server:
+        attack = Attack(work, server, rng)
+        while done < number:
+            order = victims()
+            rng.shuffle(order)
+            for victim in order:
+                if done < number:
+                    try:
+                        attack.attack(victim, rng.randint(6, 20))
+                    except FailedError as error:
+                        attack.count.fault("fails by itself", str(error))
+                    done += sum(attack.count.tried.values())
+                    keep(attack.count)

@@ -1,0 +1,67 @@
+"""The record of all attacks, in one file: counts that add up over sessions, and every fault."""
+
+import json
+import subprocess
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from jostle.base.estimate import provenance
+from jostle.base.files import write_text
+
+ROOT = Path(__file__).resolve().parents[2]
+RECORD = ROOT / "docs" / "results" / "chaos.json"
+
+
+@dataclass
+class Count:
+    """What one attack tried and found.
+
+    Arguments:
+        tried: how many, by kind.
+        where: how many, by what was attacked.
+        ended: how many ended in which way.
+        faults: what must not be: ``kind`` and ``what``.
+    """
+
+    tried: Counter[str] = field(default_factory=Counter)
+    where: Counter[str] = field(default_factory=Counter)
+    ended: Counter[str] = field(default_factory=Counter)
+    faults: list[dict[str, str]] = field(default_factory=list)
+
+    def fault(self, kind: str, what: str) -> None:
+        """Note what must not be."""
+        self.faults.append({"kind": kind, "what": what[-4000:]})
+
+
+def read(path: Path = RECORD) -> dict[str, Any]:
+    """The record so far."""
+    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+
+
+def add(path: Path, attack: str, count: Count) -> None:
+    """Add the counts of one attack to the record, and empty them."""
+    record = read(path)
+    before = record.setdefault(attack, {"tried": {}, "where": {}, "ended": {}, "faults": [], "sessions": []})
+    for name in ("tried", "where", "ended"):
+        before[name] = _sum(before[name], getattr(count, name))
+    before["faults"] += count.faults
+    session = _session()
+    if session not in before["sessions"]:
+        before["sessions"].append(session)
+    write_text(path, json.dumps(record, indent=1, sort_keys=True) + "\n")
+    for part in (count.tried, count.where, count.ended, count.faults):
+        part.clear()
+
+
+def _sum(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
+    return {name: one.get(name, 0) + other.get(name, 0) for name in sorted({*one, *other})}
+
+
+def _session() -> dict[str, str]:
+    about = provenance()
+    asked = subprocess.run(["git", "describe", "--always"], cwd=ROOT, capture_output=True, text=True, check=False)
+    kept = {name: about[name] for name in ("jostle", "torch", "numpy", "python", "machine")}
+    return kept | {"commit": asked.stdout.strip() or "unknown"}
