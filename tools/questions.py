@@ -17,7 +17,8 @@ class Source:
 
     Arguments:
         study: its name.
-        yes, no, undecided: the sentence for each verdict.
+        yes, no, undecided: the sentence for each verdict; ``{said}`` in it is what was found.
+        said, brief: what was found, in full and in half a line.
         numbers: the statement of a finding for each name in braces, or its beginning.
         scale: that the records must have; any, if empty.
         others: further studies whose findings are named too.
@@ -27,24 +28,28 @@ class Source:
     yes: str
     no: str
     undecided: str
+    said: str = ""
+    brief: str = ""
     numbers: Mapping[str, str] = field(default_factory=dict)
     scale: str = ""
     others: tuple[str, ...] = ()
 
-    def answer(self, summaries: Mapping[str, Summary]) -> str:
+    def answer(self, summaries: Mapping[str, Summary], *, brief: bool = False) -> str:
         """The sentence, from the records of the study and the others."""
         sentence = {
             Verdict.AGREES: self.yes, Verdict.DISAGREES: self.no, Verdict.UNDECIDED: self.undecided,
         }[summaries[self.study].verdict]  # fmt: skip
         findings = [finding for name in (self.study, *self.others) for finding in summaries[name].findings]
+        sentence = sentence.replace("{said}", self.brief if brief else self.said)
         return sentence.format(**{name: shown(_find(findings, said)) for name, said in self.numbers.items()})
 
 
 @dataclass(frozen=True)
 class Question:
-    """A question in plain words, with its sources by preference and the page that says more."""
+    """A question in plain words, also in short ones, with its sources by preference and the page that says more."""
 
     text: str
+    short: str
     sources: tuple[Source, ...]
     page: str
 
@@ -103,12 +108,15 @@ _WHY = (
 QUESTIONS = (
     Question(
         "Images: do vision transformers react less to one noisy patch than convolutional networks?",
+        "Do vision transformers react less to one noisy patch than CNNs?",
         (
             Source(
                 "2403.06925/figure-4",
-                yes=f"Yes: {_IMAGES}.",
-                no=f"No: {_IMAGES}.",
-                undecided=f"Not decided against all three: {_IMAGES}.",
+                yes="Yes: {said}.",
+                no="No: {said}.",
+                undecided="Not decided against all three: {said}.",
+                said=_IMAGES,
+                brief="{densenet} times as sensitive as a DenseNet, {resnet} times as a ResNet",
                 numbers={
                     "densenet": "sensitivity of vit-small / of densenet",
                     "convmixer": "sensitivity of vit-small / of convmixer",
@@ -120,12 +128,15 @@ QUESTIONS = (
     ),
     Question(
         "At every strength of the noise?",
+        "At every strength of the noise?",
         (
             Source(
                 "2403.06925/figure-17",
-                yes=f"Yes: {_VARIANCES}.",
-                no=f"No: {_VARIANCES}.",
-                undecided=f"Not decided at every strength: {_VARIANCES}.",
+                yes="Yes: {said}.",
+                no="No: {said}.",
+                undecided="Not decided at every strength: {said}.",
+                said=_VARIANCES,
+                brief="{strong} times as sensitive as a CNN at variance 15, {weak} times at 0.25",
                 numbers={
                     "strong": "most sensitive transformer / least sensitive CNN, variance 15",
                     "weak": "most sensitive transformer / least sensitive CNN, variance 0.25",
@@ -136,12 +147,15 @@ QUESTIONS = (
     ),
     Question(
         "Images at the paper's own size (Fashion-MNIST)?",
+        "At the paper's own size (Fashion-MNIST)?",
         (
             Source(
                 "2403.06925/fashion-mnist",
-                yes=f"Yes: {_FASHION}.",
-                no=f"No: {_FASHION}.",
-                undecided=f"Not decided: {_FASHION}.",
+                yes="Yes: {said}.",
+                no="No: {said}.",
+                undecided="Not decided: {said}.",
+                said=_FASHION,
+                brief="{cnn} times as sensitive as a CNN",
                 numbers={
                     "mlp": "sensitivity of vit-small / of mlp-leaky-relu",
                     "cnn": "sensitivity of vit-small / of cnn",
@@ -150,9 +164,11 @@ QUESTIONS = (
             ),
             Source(
                 "2403.06925/figure-18",
-                yes=f"Not run yet; at a smaller size yes: {_FASHION}.",
-                no=f"Not run yet; at a smaller size no: {_FASHION}.",
-                undecided=f"Not run yet; at a smaller size not decided against all: {_FASHION}.",
+                yes="Not run yet; at a smaller size yes: {said}.",
+                no="Not run yet; at a smaller size no: {said}.",
+                undecided="Not run yet; at a smaller size not decided against all: {said}.",
+                said=_FASHION,
+                brief="{cnn} times as sensitive as a CNN",
                 numbers={
                     "mlp": "sensitivity of vit-small / of mlp-leaky-relu",
                     "cnn": "sensitivity of vit-small / of cnn",
@@ -163,12 +179,15 @@ QUESTIONS = (
     ),
     Question(
         "Texts: do transformers react less to one noisy word than LSTMs?",
+        "Do transformers react less to one noisy word than LSTMs?",
         (
             Source(
                 "2403.06925/language-sensitivity",
-                yes=f"Yes: {_TEXTS}.",
-                no=f"No, it depends on the noise: {_TEXTS}.",
-                undecided=f"Not decided, and it depends on the noise: {_TEXTS}.",
+                yes="Yes: {said}.",
+                no="No, it depends on the noise: {said}.",
+                undecided="Not decided, and it depends on the noise: {said}.",
+                said=_TEXTS,
+                brief="{strong} times as sensitive at noise of variance 15, {weak} times at 4",
                 numbers={
                     "strong": "sensitivity of encoder / of lstm",
                     "weak": "sensitivity of encoder / of lstm, variance 4",
@@ -180,12 +199,15 @@ QUESTIONS = (
     ),
     Question(
         "Texts at the paper's own size (MRPC)?",
+        "At the paper's own size (MRPC)?",
         (
             Source(
                 "2403.06925/mrpc",
-                yes=f"Yes: {_MRPC}.",
-                no=f"No: {_MRPC}.",
-                undecided=f"Not decided: {_MRPC}.",
+                yes="Yes: {said}.",
+                no="No: {said}.",
+                undecided="Not decided: {said}.",
+                said=_MRPC,
+                brief="{encoder} times as sensitive as an LSTM",
                 numbers={
                     "encoder": "sensitivity of encoder / of lstm, after all samples",
                     "relu": "sensitivity of encoder-relu / of lstm, after all samples",
@@ -194,9 +216,11 @@ QUESTIONS = (
             ),
             Source(
                 "2403.06925/language-sensitivity-mrpc",
-                yes=f"Not run yet; at a smaller size yes: {_MRPC}.",
-                no=f"Not run yet; at a smaller size no: {_MRPC}.",
-                undecided=f"Not run yet; at a smaller size not decided: {_MRPC}.",
+                yes="Not run yet; at a smaller size yes: {said}.",
+                no="Not run yet; at a smaller size no: {said}.",
+                undecided="Not run yet; at a smaller size not decided: {said}.",
+                said=_MRPC,
+                brief="{encoder} times as sensitive as an LSTM",
                 numbers={
                     "encoder": "sensitivity of encoder / of lstm",
                     "relu": "sensitivity of encoder-relu / of lstm",
@@ -206,6 +230,7 @@ QUESTIONS = (
         "docs/language.md",
     ),
     Question(
+        "Is what is safest on average also safest at worst?",
         "Is what is safest on average also safest at worst?",
         (
             Source(
@@ -224,12 +249,15 @@ QUESTIONS = (
     ),
     Question(
         "Parity: are sensitive functions hard for transformers?",
+        "Are sensitive functions hard for transformers?",
         (
             Source(
                 "2402.09963/figure-2",
-                yes=f"Yes: {_PARITY}, and blow-up at equal weights by {{blowup}} (in logarithms).",
-                no=f"Not by blow-up: {_PARITY}.",
-                undecided=f"Not decided by blow-up: {_PARITY}.",
+                yes="Yes: {said}, and blow-up at equal weights by {blowup} (in logarithms).",
+                no="Not by blow-up: {said}.",
+                undecided="Not decided by blow-up: {said}.",
+                said=_PARITY,
+                brief="sharpness grows by {slope} a bit",
                 numbers={
                     "slope": "parity: slope of sharpness over the number of bits",
                     "blowup": "parity: log blow-up per bit at equal norm",
@@ -241,6 +269,7 @@ QUESTIONS = (
     ),
     Question(
         "Grokking: does sensitivity tell that a network is about to understand?",
+        "Does sensitivity tell that a network is about to understand?",
         (
             Source(
                 "2403.06925/grokking-weight-norm",
@@ -257,6 +286,7 @@ QUESTIONS = (
     ),
     Question(
         "Robustness: are vision transformers better on corrupted images?",
+        "Are vision transformers better on corrupted images?",
         (
             Source(
                 "2403.06925/figure-9",
@@ -270,12 +300,15 @@ QUESTIONS = (
     ),
     Question(
         "Can training lower it?",
+        "Can training lower it?",
         (
             Source(
                 "jostle/dose-response",
-                yes=f"Yes: {_PENALTY}.",
-                no=f"Not as claimed: {_PENALTY}.",
-                undecided=f"It seems so: {_PENALTY}.",
+                yes="Yes: {said}.",
+                no="Not as claimed: {said}.",
+                undecided="It seems so: {said}.",
+                said=_PENALTY,
+                brief="a penalty leaves {ratio} of it, and accuracy on unseen images changes by {accuracy}",
                 numbers={
                     "ratio": "sensitivity at strength 0.5 / without penalty",
                     "accuracy": "accuracy on unseen images at strength 0.5",
@@ -286,12 +319,15 @@ QUESTIONS = (
     ),
     Question(
         "Sharpness: is a less sensitive network in a flatter minimum?",
+        "Is a less sensitive network in a flatter minimum?",
         (
             Source(
                 "2403.06925/table-2",
-                yes=f"Yes: {_FLAT}.",
-                no=f"No: {_FLAT}.",
-                undecided=f"Not decided by both measures: {_FLAT}.",
+                yes="Yes: {said}.",
+                no="No: {said}.",
+                undecided="Not decided by both measures: {said}.",
+                said=_FLAT,
+                brief="a penalty leaves {output} of the change of outputs under noise on the weights",
                 numbers={
                     "output": "change of the outputs (ShOp) of vit-small + penalty / of vit-small",
                     "prediction": "share of changed predictions (ShPred) of vit-small + penalty / of vit-small",
@@ -302,12 +338,15 @@ QUESTIONS = (
     ),
     Question(
         "Why: is it attention?",
+        "Is it attention that makes transformers insensitive?",
         (
             Source(
                 "jostle/norms",
-                yes=f"No, it is the norms: {_WHY}.",
-                no=f"Not as simple as norms or attention: {_WHY}.",
-                undecided=f"Not decided in all parts: {_WHY}.",
+                yes="No, it is the norms: {said}.",
+                no="Not as simple as norms or attention: {said}.",
+                undecided="Not decided in all parts: {said}.",
+                said=_WHY,
+                brief="{uniform} times as sensitive as a plain mean over tokens, {norms} times as without norms",
                 numbers={
                     "uniform": "sensitivity of softmax attention, LayerNorm / of uniform attention, LayerNorm",
                     "norms": "sensitivity of softmax attention, LayerNorm / of softmax attention, no norms",

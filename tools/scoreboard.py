@@ -1,5 +1,6 @@
-"""Write what the records under docs/results/studies say: README's questions, docs/reproducing.md, a page a study.
+"""Write what the records under docs/results/studies say.
 
+Into README its questions, docs/reproducing.md, a page for each paper and each study, and their places in mkdocs.yml.
 No study is run here: ``jostle run NAME --scale small --out docs/results/studies`` makes the records.
 """
 
@@ -8,6 +9,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
+import paper_pages
 from questions import QUESTIONS
 
 from jostle.base.files import write_text
@@ -21,12 +23,14 @@ BEFORE = ROOT / "docs" / "results" / "before-the-rule.json"
 README = ROOT / "README.md"
 PAGE = ROOT / "docs" / "reproducing.md"
 PAGES = ROOT / "docs" / "studies"
+SITE = ROOT / "mkdocs.yml"
 MARKED = re.compile(r"(<!-- scoreboard: written by make scoreboard -->\n).*?(<!-- end of scoreboard -->)", re.DOTALL)
+LISTED = re.compile(r"(# studies: written by make scoreboard\n).*?( *# end of studies)", re.DOTALL)
 FAST = 100_000  # images a second that no network here is trained at: its training is not in the time
 
 HEAD = """# Reproducing the papers
 
-Written by `make scoreboard` from the records in [results/studies](results/studies). Run a study again with
+Written by `make scoreboard` from the records in `docs/results/studies`. Run a study again with
 `jostle run NAME --scale small --workers 2 --out runs`, add seeds with `--until-decided`, and make a page of your own
 runs with `jostle report runs`. How a verdict is made: [verdicts](verdicts.md). A claim is a paper's, in our words, with
 the setting at which it was judged; studies called jostle/... judge claims of ours, which no paper makes.
@@ -78,8 +82,10 @@ def main() -> None:
     if not MARKED.search(text):
         raise SystemExit("README.md has lost its markers")
     written = pages()
-    write_text(README, MARKED.sub(lambda found: found[1] + questions(summaries(), "docs/") + found[2], text))
-    for old in set(PAGES.rglob("*.md")) - set(written):
+    write_text(README, MARKED.sub(lambda found: found[1] + brief(summaries()) + found[2], text))
+    site = SITE.read_text(encoding="utf-8")
+    write_text(SITE, LISTED.sub(lambda found: found[1] + listed() + found[2], site))
+    for old in {*PAGES.rglob("*.md"), *paper_pages.FOLDER.glob("*.md")} - set(written):
         old.unlink()
     for path, content in written.items():
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -103,16 +109,44 @@ def pages() -> dict[Path, str]:
     by_study: dict[str, list[Row]] = {}
     for row in rows:
         by_study.setdefault(row.name, []).append(row)
-    board = [HEAD, counted(rows), questions(summaries(), ""), "\n## All studies\n\n", table(rows, waits), cannot()]
+    board = [HEAD, counted(rows), questions(summaries()), "\n## All studies\n\n", table(rows, waits), cannot()]
     found = {PAGE: "".join([*board, fresh(rows)])}
     for name, own in by_study.items():
         path = PAGES / f"{name}.md"
         found[path] = f"# {name}\n\n" + "\n".join(details(row, waits, path) for row in own)
-    return found
+    return found | paper_pages.pages(rows, said, escape)
 
 
-def questions(found: Mapping[str, Summary], to_docs: str) -> str:
-    """The questions with their answers."""
+def said(row: Row) -> str:
+    """The verdict of a run, with what would decide it."""
+    summary = read_summary(row.folder)
+    return row.verdict if summary is None else verdict(row, summary)
+
+
+def listed() -> str:
+    """The studies in the navigation of the site, by paper."""
+    names = sorted({row.name for row in scoreboard(STUDIES)})
+    lines = []
+    for paper in paper_pages.PAPERS:
+        own = [name for name in names if name.startswith(f"{paper.name}/")]
+        if own:
+            lines += [f'      - "Studies of {paper.name}":']
+            lines += [f'          - "{name.partition("/")[2]}": studies/{name}.md' for name in own]
+    return "\n".join(lines) + "\n"
+
+
+def brief(found: Mapping[str, Summary]) -> str:
+    """The questions with their answers in one line each, for README."""
+    lines = ["| question | answer, with 95 % interval | claim |", "|---|---|---|"]
+    for question in QUESTIONS:
+        source = question.source(found)
+        link = f"[{found[source.study].verdict}](docs/studies/{source.study}.md)"
+        lines.append(f"| {question.short} | {source.answer(found, brief=True)} | {link} |")
+    return "\n".join(lines) + "\n"
+
+
+def questions(found: Mapping[str, Summary]) -> str:
+    """The questions with their answers in full."""
     lines = [
         "| question | answer, with 95 % interval | verdict on the claim | seeds | size |",
         "|---|---|---|---:|---|",
@@ -120,8 +154,8 @@ def questions(found: Mapping[str, Summary], to_docs: str) -> str:
     for question in QUESTIONS:
         source = question.source(found)
         summary = found[source.study]
-        link = f"[{summary.verdict}]({to_docs}studies/{source.study}.md)"
-        more = question.page if to_docs else question.page.removeprefix("docs/")
+        link = f"[{summary.verdict}](studies/{source.study}.md)"
+        more = question.page.removeprefix("docs/")
         cells = [f"[{question.text}]({more})", source.answer(found), link, str(summary.seeds), summary.scale]
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"
@@ -148,20 +182,19 @@ def table(rows: list[Row], waits: Mapping[Path, str]) -> str:
     lines = ["| study | claim | verdict | scale | seeds | minutes |", "|---|---|---|---|---:|---:|"]
     for row in rows:
         summary = read_summary(row.folder)
-        seeds, said = ("", row.verdict) if summary is None else (str(summary.seeds), verdict(row, summary))
-        scale = row.scale.split(",")[0]
-        cells = [f"[{row.name}](studies/{row.name}.md)", escape(row.claim), said, scale, seeds, waits[row.folder]]
+        seeds, scale = "" if summary is None else str(summary.seeds), row.scale.split(",")[0]
+        cells = [f"[{row.name}](studies/{row.name}.md)", escape(row.claim), said(row), scale, seeds, waits[row.folder]]
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"
 
 
 def verdict(row: Row, summary: Summary) -> str:
     """The verdict; of an undecided claim with what would decide it, and a mark where fresh seeds must confirm it."""
-    said = row.verdict
+    text = row.verdict
     if summary.verdict == Verdict.UNDECIDED:
         missing = [need(finding) for finding in summary.findings if is_open(finding)]
-        said += f": {escape(max(missing, key=largest))}" if missing else ""
-    return said + (" (to be confirmed on fresh seeds)" if is_unconfirmed(summary) else "")
+        text += f": {escape(max(missing, key=largest))}" if missing else ""
+    return text + (" (to be confirmed on fresh seeds)" if is_unconfirmed(summary) else "")
 
 
 def is_open(finding: Finding) -> bool:

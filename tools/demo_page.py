@@ -1,7 +1,7 @@
-"""Run the demo and write what it found into docs/ and README.md, so that no number there is typed by hand.
+"""Run the demo and write what it found into docs/, so that no number there is typed by hand.
 
 Records go to docs/results/demo.jsonl (without the example digit, which is not ours to redistribute), the figure to
-docs/figures/demo-noise.svg, and the table between the markers of README.md. Continues an interrupted run.
+docs/figures/demo-noise.svg, and the table between the markers of docs/demo.md. Continues an interrupted run.
 """
 
 import json
@@ -17,22 +17,22 @@ from jostle_papers.own.demo.page import noise_series
 ROOT = Path(__file__).resolve().parent.parent
 RECORDS = ROOT / "docs" / "results" / "demo.jsonl"
 FIGURE = ROOT / "docs" / "figures" / "demo-noise.svg"
-README = ROOT / "README.md"
-MARKED = re.compile(r"(<!-- demo: written by make readme -->\n).*?(<!-- end of demo -->)", re.DOTALL)
+PAGE = ROOT / "docs" / "demo.md"
+MARKED = re.compile(r"(<!-- demo: written by make demo-page -->\n).*?(<!-- end of demo -->)", re.DOTALL)
 
 
 def main() -> None:
-    """Run, then write records, figure and README."""
+    """Run, then write records, figure and page."""
     records = Demo(ROOT / "runs" / "readme", FULL, say=print).run()
     page(records)  # fails here if the records cannot make a report
     kept = [{"key": key, "record": record} for key, record in records.for_report().items()]
     RECORDS.parent.mkdir(parents=True, exist_ok=True)
     write_text(RECORDS, "".join(json.dumps(entry) + "\n" for entry in kept))
     draw(records)
-    text = README.read_text(encoding="utf-8")
+    text = PAGE.read_text(encoding="utf-8")
     if not MARKED.search(text):
-        raise SystemExit("README.md has lost its markers")
-    write_text(README, MARKED.sub(lambda found: found[1] + block(records) + found[2], text))
+        raise SystemExit("docs/demo.md has lost its markers")
+    write_text(PAGE, MARKED.sub(lambda found: found[1] + block(records) + found[2], text))
 
 
 def draw(records: DemoRecords) -> None:
