@@ -2,7 +2,6 @@
 
 import json
 import os
-import shlex
 from pathlib import Path
 
 import numpy as np
@@ -88,21 +87,6 @@ def test_measure_takes_a_language_model_too(folder, tmp_path, capsys):
     for response in ("kl", "surprisal:later"):
         main(["measure", *words[:4], "--tokens", "words", "--response", response, "--quiet", "--json"])
         assert json.loads(capsys.readouterr().out)["settings"]["response"] == response
-
-
-def test_the_commands_of_the_docs_run(folder, tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "prompts.csv").write_text("prompt\nthe film is good\na dull plot\nnot bad\n")
-    page = (Path(__file__).parents[2] / "docs" / "language-models.md").read_text()
-    commands = [line for line in page.splitlines() if line.startswith("jostle ")]
-    assert len(commands) == 4
-    for line in commands:
-        words = shlex.split(line.replace("hf:my-language-model", f"hf:{folder}"))[1:]
-        quick = ["--half-width", "0.3"] if "kl" not in words else ["--relative", "0.5"]
-        main([*words, *quick, "--quiet"])
-        assert "passes" in capsys.readouterr().out
-    assert (tmp_path / "report.html").is_file()
-    assert (tmp_path / "influence.html").is_file()
 
 
 @pytest.mark.skipif(not (NETWORKS / "stories260K").is_dir(), reason="JOSTLE_NETWORKS names no folder with stories260K")

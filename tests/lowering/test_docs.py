@@ -8,6 +8,7 @@ import torch
 
 from jostle.base.store import Store
 from jostle.training import evaluate
+from tests.documents import blocks
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "lowering.md"
@@ -15,7 +16,7 @@ PAGE = ROOT / "docs" / "lowering.md"
 
 def test_the_three_lines_lower_the_measured_sensitivity(capsys):
     torch.set_default_dtype(torch.float32)  # as a reader runs it
-    [example] = re.findall(r"```py\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    example = next(block.code for block in blocks(PAGE) if block.language == "python")
     names = {}
     exec(compile(example, PAGE.name, "exec"), names)
     result, digits, networks = names["result"], names["digits"], names["networks"]

@@ -1,0 +1,68 @@
+"""The files that commands of README and docs name: small random models of images and texts, and a few inputs.
+
+Names are the ones that the pages use, so that a command runs as it is printed.
+"""
+
+from pathlib import Path
+
+import numpy as np
+import torch
+from PIL import Image
+
+from tests.integrations import families, text_folders
+
+MODEL = """
+import torch
+from torch import nn
+
+
+def make():
+    torch.manual_seed({seed})
+    return nn.Sequential(nn.Flatten(), nn.Linear(64, 10))
+
+
+def bits():
+    torch.manual_seed(0)
+    return nn.Linear(10, 1)
+"""
+
+
+def fill(folder: Path) -> None:
+    """Write all files."""
+    numbers = np.random.default_rng(0)
+    for seed, name in enumerate(("my_model", "a", "b")):
+        (folder / f"{name}.py").write_text(MODEL.format(seed=seed))
+    np.save(folder / "inputs.npy", numbers.standard_normal((40, 1, 8, 8)).astype(np.float32))
+    for number in range(4):
+        path = folder / "my_photographs" / f"{number}.png"
+        path.parent.mkdir(exist_ok=True)
+        Image.fromarray(numbers.integers(0, 256, (40, 52, 3), dtype=np.uint8)).save(path)
+    texts(folder)
+    vision(folder / "my_classifier")
+
+
+def texts(folder: Path) -> None:
+    """A classifier, a language model, reviews and prompts."""
+    for name in ("my_text_classifier", "my-classifier"):
+        (folder / name).mkdir()
+        text_folders.save(folder / name)
+    families.network("gpt2").float().save_pretrained(folder / "my-language-model")
+    text_folders.tokenizer("gpt2").save(str(folder / "my-language-model" / "tokenizer.json"))
+    rows = [f'"{text}",{number % 2}' for number, text in enumerate(text_folders.TEXTS)]
+    (folder / "reviews.csv").write_text("review,sentiment\n" + "\n".join(rows) + "\n")
+    (folder / "prompts.csv").write_text("prompt\nthe film is good\na dull plot\nnot bad\n")
+
+
+def vision(folder: Path) -> None:
+    """A small vision transformer with its image processor."""
+    from transformers import ViTConfig, ViTForImageClassification
+
+    torch.manual_seed(0)
+    sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
+    ViTForImageClassification(ViTConfig(image_size=32, patch_size=16, num_labels=3, **sizes)).float().save_pretrained(
+        folder
+    )
+    (folder / "preprocessor_config.json").write_text(
+        '{"image_processor_type": "ViTImageProcessor", "size": {"height": 32, "width": 32}, '
+        '"image_mean": [0.5, 0.5, 0.5], "image_std": [0.5, 0.5, 0.5]}'
+    )
