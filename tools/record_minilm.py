@@ -212,7 +212,7 @@ def by_kind(reviews: TextDataset) -> dict[str, list[float]]:
     model: Any = load(f"hf:{FOLDER / 'classifier'}")
     reader = reader_of(model)
     request = Request.build(tokens=Words(special=False), perturbation=Deletion())
-    counts, _ = flip_counts({"minilm": model}, reader.encode(reviews), request, draws=1)
+    counts = flip_counts({"minilm": model}, reader.encode(reviews), request, draws=1).flips
     tallies: dict[str, list[float]] = {kind: [0, 0] for kind in (*KINDS, "punctuation", "other word", "all")}
     for texts, row in zip(reviews.texts, counts["minilm"], strict=True):
         for piece in reader.pieces(texts):

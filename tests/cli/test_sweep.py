@@ -59,6 +59,15 @@ def test_it_prints_what_python_measures_and_writes_it(capsys, folder):
     assert (folder / "s.svg").read_text().startswith("<svg")
 
 
+def test_the_page_holds_the_sweep_and_the_command_that_makes_it(capsys, folder):
+    code, out, _ = run(capsys, *words("--stds", 0.5, 2, "--report", "s.html", models=(f"a={A}", f"b={B}")))
+    assert code == 0
+    assert "report written to s.html" in out
+    found = jostle.report.recover("s.html")["result"]
+    assert found["crossings"][0] in out
+    assert "jostle sweep --model a=py:my_model.py:make --model" in (folder / "s.html").read_text()
+
+
 def test_json_and_nothing_else_and_names_can_be_left_out(capsys, folder):
     code, out, err = run(capsys, *words("--stds", "0/0.5/2", "--json", "-o", "s.json", models=(A, f"b={B}")))
     assert (code, err) == (0, "")
@@ -97,7 +106,7 @@ def test_ctrl_c_prints_and_writes_the_finished_strengths(capsys, folder):
         (("--stds", 1, "--plot", "s.txt"), "--plot s.txt must end in .svg, .png, .pdf"),
         (("--stds", 1, "-o", "inputs.npy"), "would replace a file that --data inputs.npy reads"),
         (("--stds", 1, "-o", "s.svg", "--plot", "s.svg"), "are one file"),
-        (("--stds", 1, "--report", "r.html"), "--report"),
+        (("--stds", 1, "--report", "r.pdf"), "--report r.pdf must end in .html"),
         (("--stds", 1, "--half-width", 0.1), "give only one of"),
         (("--stds", 1, "--model", A), "names 'py:my_model.py:make' twice"),
         (

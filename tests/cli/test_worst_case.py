@@ -87,3 +87,12 @@ def test_nothing_is_said_of_an_accuracy_that_is_not_shown(capsys, folder):
     code, out, _ = run(capsys, "worst-case", *given, *FEW)
     assert code == 0
     assert "accuracy" not in out
+
+
+def test_the_page_shows_the_changes(capsys, folder):
+    code, out, _ = run(capsys, *command("--report", "worst.html", "--examples", 2))
+    assert code == 0
+    assert "report written to worst.html" in out
+    page = (folder / "worst.html").read_text()
+    assert page.count(">before<") == page.count(">after<") == 2
+    assert jostle.report.recover("worst.html")["result"]["kind"] == "jostle/worst-case"

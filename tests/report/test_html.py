@@ -9,7 +9,7 @@ import pytest
 
 from jostle.base.errors import UsageError
 from jostle.figures import Series, curves, svg
-from jostle.report import Entry, Page, Passage, Section, Table, Token, recover, render, write
+from jostle.report import Entry, HeatMap, Page, Passage, Picture, Section, Table, Token, recover, render, write
 from jostle.report.html import json_for_script
 
 EVIL = "<script>alert('x')</script><img src=x onerror=\"alert(1)\">"
@@ -240,10 +240,60 @@ def test_the_parts_of_a_cell_are_only_text():
     assert "".join(tree.texts).count(EVIL) == 3
 
 
-def test_figures_are_not_cut_on_narrow_screens():
-    narrow = re.search(r"@media \(max-width: 600px\) \{(.*?)\n\}", render(page()), flags=re.DOTALL)
-    assert narrow is not None
-    assert ".card svg { min-width: 0; }" in narrow[1]
+def test_a_narrow_figure_takes_the_place_of_the_wide_one_on_narrow_screens():
+    wide, narrow = figure("wide"), figure("narrow")
+    tree = Tree(
+        render(Page("T", "", [Section("A", figure_svg=wide, narrow_svg=narrow), Section("B", figure_svg=wide)]))
+    )
+    cards = [a["class"] for a in tree.find("div") if a.get("role") == "img"]
+    assert cards == ["card wide", "card narrow", "card"]
+    style = re.search(r"@media \(max-width: 600px\) \{(.*?)\n\}", render(page()), flags=re.DOTALL)
+    assert style is not None
+    assert ".card.wide { display: none; }" in style[1]
+    assert ".card.narrow { display: block; }" in style[1]
+
+
+PIXEL = "data:image/png;base64,iVBORw0KGgo="
+
+
+def test_maps_have_a_square_with_a_hint_for_each_value():
+    shown = HeatMap(EVIL, 2, [0.0, 0.5, 1.0, None], ["a", EVIL, "c", "d"], ["0", "1", EVIL, ""], PIXEL, EVIL)
+    tree = Tree(render(Page("T", "", [Section("A", maps=[Picture(EVIL, PIXEL), shown], scale=("0", EVIL))])))
+    assert [(a["class"], a["title"]) for a in tree.find("i") if "title" in a] == [
+        ("h0", "a"), ("h10", EVIL), ("h20", "c"), ("none", "d"),
+    ]  # fmt: skip
+    assert [a["src"] for a in tree.find("img")] == [PIXEL, PIXEL]
+    assert "".join(tree.texts).count(EVIL) == 5  # two titles, a text, a caption, an end of the scale
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda: HeatMap("m", 1, [0.5], []),
+        lambda: HeatMap("m", 1, [1.5], ["a"]),
+        lambda: HeatMap("m", 1, [0.5], ["a"], picture="https://elsewhere.example/x.png"),
+        lambda: Picture("p", "javascript:alert(1)"),
+    ],
+)
+def test_maps_that_are_none_are_refused(wrong):
+    with pytest.raises(UsageError):
+        wrong()
+
+
+def test_figures_follow_the_page_into_the_dark():
+    text = render(page())
+    assert "fill: var(--cffffff, #ffffff)" in text
+    assert "--cffffff: #202327;" in text
+    assert "(prefers-color-scheme: dark) { :root {" not in render(Page("T", "", [Section("A")]))
+    image = '<svg viewBox="0 0 1 1"><image/><path style="fill: #ffffff"/></svg>'
+    assert image in render(Page("T", "", [Section("A", figure_svg=image)]))  # words on an image keep their contrast
+
+
+def test_meaning_and_command_are_text():
+    tree = Tree(render(Page("T", "", [], meaning=f"It {EVIL}", command=f"jostle measure {EVIL}")))
+    assert f"It {EVIL}" in "".join(tree.texts)
+    assert f"jostle measure {EVIL}" in tree.texts
+    assert not tree.find("img")
 
 
 def test_rows_with_lines_are_stacked_on_narrow_screens_under_the_names_of_their_columns():

@@ -21,7 +21,11 @@ def test_one_model(comparison, tmp_path):
     page = measurement_page(m, inputs="csv:a.csv", notes=["a note"], columns={"accuracy": {"one": "81 %"}})
     html = render(page)
     lead = page.lead.replace("\N{NO-BREAK SPACE}", " ")
-    assert f"flips the prediction in {percent(m.value)} (95 % interval: {percent(m.low)} to" in lead
+    assert f"flips the prediction in {100 * m.value:.1f} % (95 % interval: {100 * m.low:.1f} % to" in lead
+    assert page.meaning.startswith(
+        f"Of 1,000 inputs in which one token is changed like this, about {1000 * m.value:.0f}"
+    )
+    assert page.meaning.count(". ") == 1  # two sentences
     for word in ("a note", "81 %", f"{m.value:.4f}", f"{m.trials:,}", "embeddings:after", "gaussian-noise:std=3"):
         assert word in html
     write(page, tmp_path / "page.html")
@@ -41,13 +45,31 @@ def test_several_models(comparison):
     page = measurement_page(comparison, inputs="x")
     assert [section.title for section in page.sections] == ["How often", "Side by side", "Where in the input"]
     assert comparison.difference("one", "two").verdict in render(page)
+    least, most = sorted(("one", "two"), key=lambda name: comparison[name].value)
+    assert f"the prediction of {most} most often" in page.meaning
+    assert f"that of {least} least often" in page.meaning
+    decided = comparison.difference("one", "two").direction != 0
+    assert ("more than chance explains" in page.meaning) == decided
+
+
+def test_an_exact_number_is_said_to_be_exact():
+    given = padded(sentences([3, 9, 4]))
+    m = jostle.measure(Bag(), given, tokens=jostle.Words(), perturbation=jostle.Deletion(), plan="grid:1")
+    assert "exactly" in measurement_page(m, inputs="x").lead
+
+
+def test_results_write_their_pages(comparison, tmp_path):
+    comparison["one"].report(tmp_path / "one.html")
+    comparison.report(tmp_path / "both.html", inputs="my texts")
+    assert recover(tmp_path / "one.html")["result"]["value"] == comparison["one"].value
+    assert "my texts" in (tmp_path / "both.html").read_text()
 
 
 def test_patches_and_other_responses():
     images = torch.randn(6, 1, 8, 8)
     model = lambda batch: batch.flatten(1)[:, :3]  # noqa: E731
     m = jostle.measure(model, images, tokens="patches:4", perturbation="gaussian-noise:1", plan="grid:2")
-    assert "<svg" in render(measurement_page(m, inputs="x"))
+    assert len(measurement_page(m, inputs="x").sections[-1].maps[0].shares) == 4
     choices = {"tokens": "whole", "perturbation": "gaussian-noise:1", "plan": "grid:2", "response": "margin"}
     page = measurement_page(jostle.measure(model, images, **choices), inputs="x")
     assert [section.title for section in page.sections] == ["How often"]  # one token has no place

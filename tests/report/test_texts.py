@@ -28,14 +28,17 @@ def alone(model, ids):
 def test_deletion_is_a_loop_over_single_texts():
     model = network("roberta")
     request = asked(Words(special=False), Deletion())
-    counts, draws = flip_counts({"m": model}, padded(TEXTS), request, draws=7)
-    assert draws == 1  # no randomness
+    found = flip_counts({"m": model}, padded(TEXTS), request, draws=7)
+    counts = found.flips
+    assert found.draws == 1  # no randomness
     expected = np.full((5, 9), np.nan)
     for row, ids in enumerate(TEXTS):
         clean = alone(model, ids).argmax()
         for place in range(1, len(ids) - 1):
             left = torch.cat([ids[:place], ids[place + 1 :]])
             expected[row, place] = alone(model, left).argmax() != clean
+            becomes = int(alone(model, left).argmax()) if expected[row, place] else None
+            assert found.becomes["m"].get((row, place)) == becomes
     assert np.array_equal(counts["m"], expected, equal_nan=True)
     assert 0 < np.nansum(expected) < np.isfinite(expected).sum()
 
@@ -47,20 +50,22 @@ def test_noise_flips_a_bag_of_words_as_often_as_the_closed_form_says(side):
 
     model, std, draws = Bag(), 3.0, 400
     given = padded(TEXTS, side)
-    counts, made = flip_counts({"m": model}, given, asked(Embeddings(), GaussianNoise(std), seed=3), draws)
+    found = flip_counts({"m": model}, given, asked(Embeddings(), GaussianNoise(std), seed=3), draws)
+    counts, made = found.flips, found.draws
     logits = clean_answers({"m": model}, given, asked(Embeddings(), GaussianNoise(0.0)))["m"].reshape(-1)
     assert made == draws
     for row, ids in enumerate(TEXTS):
         share = float(ndtr(-abs(float(logits[row])) * len(ids) / (std * float(model.weights.detach().norm()))))
-        found = counts["m"][row, : len(ids)] / draws
-        assert np.abs(found - share).max() <= 4 * (share * (1 - share) / draws) ** 0.5 + 1e-12
+        shares = counts["m"][row, : len(ids)] / draws
+        assert np.abs(shares - share).max() <= 4 * (share * (1 - share) / draws) ** 0.5 + 1e-12
         assert np.isnan(counts["m"][row, len(ids) :]).all()
+        assert {after for (one, _), after in found.becomes["m"].items() if one == row} <= {int(logits[row] < 0)}
     assert 0.05 < np.nanmean(counts["m"]) / draws < 0.95
 
 
 def test_models_get_the_same_noise():
     twins = {"a": Bag(), "b": Bag()}
-    counts, _ = flip_counts(twins, padded(TEXTS), asked(Embeddings(), GaussianNoise(2.0)), 20)
+    counts = flip_counts(twins, padded(TEXTS), asked(Embeddings(), GaussianNoise(2.0)), 20).flips
     assert np.array_equal(counts["a"], counts["b"], equal_nan=True)
 
 

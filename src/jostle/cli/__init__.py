@@ -58,8 +58,9 @@ def _run(words: list[str], debug: bool) -> None:
 
     from jostle.base.errors import JostleError
     from jostle.cli.app import app
-    from jostle.cli.output import results_only
+    from jostle.cli.output import remember_command, results_only
 
+    remember_command(words)
     _keep_memory()
     try:
         # With --json the output is JSON and nothing else, whatever a model prints: see output.say.

@@ -16,7 +16,7 @@ from jostle.cli.options import (
     model_specs,
     weight_files,
 )
-from jostle.cli.output import check_outputs, files_read, say, show
+from jostle.cli.output import check_outputs, command_line, files_read, say, show
 
 if TYPE_CHECKING:
     from jostle.cli.subject import CleanAnswers, Subject
@@ -144,6 +144,7 @@ def _write_page(
             answers.said(),
             count=options.examples,
             draws=options.example_draws,
+            classes=answers.classes,
             progress=not options.quiet,
         )
         sections, numbers = found.sections, found.numbers
@@ -159,6 +160,7 @@ def _write_page(
         notes=[note for note in subject.notes if note not in subject.accuracy_notes] if texts is None else texts.notes,
         columns=columns,
         data={"accuracy": accuracies, "examples": numbers},
+        command=command_line(),
     )
     write(page, options.report)
     if not options.as_json:

@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import shlex
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -148,6 +149,19 @@ def say(text: str) -> None:
         print(text, file=stream, flush=True)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+_command: list[str] = []
+
+
+def remember_command(words: Sequence[str]) -> None:
+    """Keep the words of the command that runs, for pages that say how they were made."""
+    _command[:] = ["jostle", *words]
+
+
+def command_line() -> str:
+    """The command that runs, as one can type it again."""
+    return shlex.join(_command)
 
 
 def count_noun(number: int, thing: str) -> str:

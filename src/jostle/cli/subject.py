@@ -87,7 +87,8 @@ class Subject:
         count = self._count_clean()
         first = _first(self.inputs, count)
         outputs = clean_answers(self.models, first, request)
-        answers = CleanAnswers(outputs, None if self.labels is None else self.labels[:count])
+        names = {name: integrations.class_names(model) for name, model in self.loaded.items()}
+        answers = CleanAnswers(outputs, None if self.labels is None else self.labels[:count], names)
         is_all = self.labels is None or len(answers) == len(self.labels)
         things = "inputs" if self.texts is None else "texts"
         self.which_clean = f"{'all' if is_all else 'the first'} {len(answers):,} {things}"
@@ -124,10 +125,12 @@ class CleanAnswers:
     Arguments:
         outputs: for each model (inputs, classes).
         labels: (inputs,) the right classes; None if they are not known.
+        classes: for each model the names of its classes; empty if it has none.
     """
 
     outputs: dict[str, Tensor]
     labels: Tensor | None
+    classes: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(next(iter(self.outputs.values())))
@@ -176,9 +179,11 @@ class CleanAnswers:
 
     def _prediction(self, name: str, row: int) -> str:
         number, outputs = int(self.predictions(name)[row]), self.outputs[name]
+        known = self.classes.get(name, ())
+        word = known[number] if number < len(known) else f"class {number}"
         if _is_single(outputs):
-            return f"class {number}"
-        return f"class {number} ({percent(float(outputs[row].softmax(dim=0)[number]))})"
+            return word
+        return f"{word} ({percent(float(outputs[row].softmax(dim=0)[number]))})"
 
     def margins(self) -> NDArray[np.float64]:
         """(inputs,) how sure the least sure model is: by how much the first class is ahead of the second."""

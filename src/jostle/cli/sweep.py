@@ -18,10 +18,11 @@ from jostle.cli.options import (
     model_specs,
     weight_files,
 )
-from jostle.cli.output import check_outputs, check_plot, files_read, say, show
+from jostle.cli.output import check_outputs, check_plot, command_line, files_read, say, show
 
 if TYPE_CHECKING:
     from jostle.cli.subject import Subject
+    from jostle.estimates import Sweep
 
 _KIND = "gaussian-noise"
 
@@ -41,6 +42,7 @@ class SweepOptions(SamplingOptions):
     stds: Annotated[list[str], Parameter(group=WHAT, negative="", consume_multiple=True, help=STDS_HELP)]
     perturbation: Annotated[str | None, Parameter(group=WHAT, help=KIND_HELP)] = _KIND
     plot: Annotated[Path | None, Parameter(group=OUTPUT, help=PLOT_HELP)] = None
+    report: Annotated[Path | None, Parameter(group=OUTPUT, help="Also write an HTML page.")] = None
 
 
 def sweep(
@@ -67,7 +69,7 @@ def sweep(
     specs = model_specs(model)
     files = weight_files(weights or [], specs)
     check_plot(options.plot)
-    outputs = {"--output": options.output, "--plot": options.plot}
+    outputs = {"--output": options.output, "--plot": options.plot, "--report": options.report}
     check_outputs(outputs, force=options.force, read=files_read(options, list(files.values())))
     from jostle.cli.subject import load_models, make_request, plan_of, read_subject
     from jostle.estimates.sweep import family_of, read_strengths, run_sweep
@@ -87,8 +89,21 @@ def sweep(
         save(result.plot(), options.plot)
         if not options.as_json:
             say(f"  written to {options.plot}")
+    if options.report is not None:
+        _write_page(result, specs, subject, options, options.report)
     if result.missing:
         sys.exit(130)
+
+
+def _write_page(result: "Sweep", specs: dict[str, str], subject: "Subject", options: SweepOptions, path: Path) -> None:
+    from jostle.report import write
+    from jostle.report.sweep import sweep_page
+
+    settings = {f"model {name}" if name != spec else "model": spec for name, spec in specs.items()}
+    page = sweep_page(result, inputs=options.data, settings=settings, notes=subject.notes, command=command_line())
+    write(page, path)
+    if not options.as_json:
+        say(f"  report written to {path}")
 
 
 def _strengths(words: list[str]) -> tuple[list[float], bool]:

@@ -22,7 +22,7 @@ from jostle.models.text_model import TextModel
 from jostle.report import Section
 from jostle.report.measurement import percent
 from jostle.report.page import Passage
-from jostle.report.texts import flip_counts, legend, passage, rows_of
+from jostle.report.texts import FlipCounts, flip_counts, legend, passage, rows_of
 from jostle.tokens import VIEWS, TextView, TokenView
 
 if TYPE_CHECKING:
@@ -147,12 +147,13 @@ def example_sections(
     lengths = texts.encoded["attention_mask"].sum(dim=1).numpy()[: len(next(iter(answers.outputs.values())))]
     close, random, limit = choose_examples(answers.margins(), lengths, count, request.seed)
     rows = np.concatenate([close, random])
-    counts, made = flip_counts(models, rows_of(texts.encoded, rows), request, draws, progress)
-    shown = [_passages(texts, answers, counts, made, int(row), place) for place, row in enumerate(rows)]
+    found = flip_counts(models, rows_of(texts.encoded, rows), request, draws, progress)
+    counts, made = found.flips, found.draws
+    shown = [_passages(texts, answers, found, int(row), place) for place, row in enumerate(rows)]
     among = f"Chosen among the texts of at most {limit} tokens in the first {len(lengths):,}."
     close_text = (
         "The texts of whose class a model is least sure; most flips happen in such texts. Each token is shaded by how "
-        f"often jostling it alone flips the prediction; point at a token to see the number. {among}"
+        f"often jostling it alone flips the prediction; point at a token to see the number and the new class. {among}"
     )
     random_text = f"Texts as they come. {among}"
     parts = [("Close calls", close_text, shown[: len(close)]), ("Picked at random", random_text, shown[len(close) :])]
@@ -277,17 +278,19 @@ def _with_words(dataset: TextDataset, *, keeps_empty: bool) -> tuple[TextDataset
     return dataset.take(np.asarray(full)), [row + 1 for row in full]
 
 
-def _passages(
-    texts: Texts, answers: "CleanAnswers", counts: Mapping[str, NDArray[np.float64]], draws: int, row: int, place: int
-) -> list[Passage]:
+def _passages(texts: Texts, answers: "CleanAnswers", found: FlipCounts, row: int, place: int) -> list[Passage]:
     """The passages of one text, one for each model."""
     pieces = texts.reader.pieces(texts.dataset.texts[row])
-    found = []
-    for name, table in counts.items():
-        share = float(np.nanmean(table[place])) / draws
+    shown = []
+    for name, table in found.flips.items():
+        share = float(np.nanmean(table[place])) / found.draws
         above = f"{_label(texts, answers, name, row)}; flips {percent(share)} of the time"
-        found.append(passage(pieces, table[place], draws, above + (f"; {name}" if len(counts) > 1 else "")))
-    return found
+        becomes = {
+            token: _class(texts, after) for (input_, token), after in found.becomes[name].items() if input_ == place
+        }
+        above += f"; {name}" if len(found.flips) > 1 else ""
+        shown.append(passage(pieces, table[place], found.draws, above, becomes))
+    return shown
 
 
 def _label(texts: Texts, answers: "CleanAnswers", name: str, row: int) -> str:
@@ -300,4 +303,4 @@ def _label(texts: Texts, answers: "CleanAnswers", name: str, row: int) -> str:
 
 
 def _class(texts: Texts, number: int) -> str:
-    return texts.classes[number] if number < len(texts.classes) else f"class {number}"
+    return texts.classes[number] if 0 <= number < len(texts.classes) else f"class {number}"

@@ -10,7 +10,7 @@ from cyclopts import Parameter
 from jostle.base.errors import UsageError
 from jostle.base.files import read_text
 from jostle.cli.options import MODEL_HELP, OUTPUT, WEIGHTS_HELP, WHAT, SubjectOptions, model_specs, weight_files, whole
-from jostle.cli.output import check_outputs, files_read, say
+from jostle.cli.output import check_outputs, command_line, files_read, say
 
 if TYPE_CHECKING:
     from jostle.cli.subject import Subject
@@ -26,6 +26,7 @@ POSITIONS_HELP = "each, worst (ascend only at the most promising positions), or 
 LIMIT_HELP = "Use only the first inputs, at most this many."
 PICTURE_HELP = "A picture (.png, .svg, .pdf) of one input, its worst token and the change that flips it."
 WORDS_HELP = "For arrays of token ids: a file with one word a line, in the order of the ids, or a tokenizer.json."
+REPORT_HELP = "Also write an HTML page: the numbers, and inputs with the worst change that was found."
 SHOWN_HELP = "Which input the picture shows, counted from 0; by default the one that changes most."
 
 
@@ -57,6 +58,8 @@ class WorstOptions(SubjectOptions):
     picture: Annotated[Path | None, Parameter(group=OUTPUT, help=PICTURE_HELP)] = None
     shown: Annotated[int | None, Parameter(converter=whole, group=OUTPUT, help=SHOWN_HELP)] = None
     words: Annotated[Path | None, Parameter(group=OUTPUT, help=WORDS_HELP)] = None
+    report: Annotated[Path | None, Parameter(group=OUTPUT, help=REPORT_HELP)] = None
+    examples: Annotated[int, Parameter(converter=whole, group=OUTPUT, help="How many inputs the page shows.")] = 6
 
 
 def worst_case(
@@ -81,7 +84,8 @@ def worst_case(
     [name] = specs
     files = weight_files([] if weights is None else [weights], specs)
     read = files_read(options, list(files.values()), ("--words", options.words))
-    check_outputs({"--output": options.output, "--picture": options.picture}, force=options.force, read=read)
+    outputs = {"--output": options.output, "--picture": options.picture, "--report": options.report}
+    check_outputs(outputs, force=options.force, read=read)
     if options.picture is not None and options.picture.suffix.lower() not in _PICTURES:
         raise UsageError(f"--picture {options.picture} must end in {', '.join(_PICTURES)}")
     radii, positions = _radii(options.radius), _positions(options.positions)
@@ -101,11 +105,28 @@ def worst_case(
     if options.output is not None:
         found.save(options.output)
         written.append(f"  written to {options.output}")
+    if subject.texts is not None and words is None:
+        words = _words_of(subject.texts.reader.tokenizer)
+    if options.report is not None:
+        _write_page(found, specs[name], subject, options, words, options.report)
+        written.append(f"  report written to {options.report}")
     if options.picture is not None:
-        words = _words_of(subject.texts.reader.tokenizer) if subject.texts is not None and words is None else words
         written.append(_draw(found, subject.inputs, options.shown, words, options.picture))
     if written and not options.as_json:
         say("\n".join(written))
+
+
+def _write_page(
+    found: "WorstCase", spec: str, subject: "Subject", options: WorstOptions, words: list[str] | None, path: Path
+) -> None:
+    from jostle.report import write
+    from jostle.report.worst import worst_page
+
+    page = worst_page(
+        found, inputs=options.data, searched=subject.inputs, words=words, examples=options.examples,
+        settings={"model": spec}, notes=subject.notes, command=command_line(),
+    )  # fmt: skip
+    write(page, path)
 
 
 def _check_tokens(tokens: str | None) -> None:

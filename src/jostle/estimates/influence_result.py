@@ -263,6 +263,12 @@ class Influence(Tabular):
 
         return influence_figure(self.prompts[number], self.settings.response)
 
+    def report(self, path: str | Path) -> None:
+        """Write an HTML page with the texts, shaded, and the matrices, whole or not at all."""
+        from jostle.report.result import write_result
+
+        write_result(self, path)
+
     def _repr_html_(self) -> str:
         """For notebooks: the texts, shaded by influence on the last prediction, and the matrices."""
         from jostle.figures.influence import influence_html

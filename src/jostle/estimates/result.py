@@ -304,6 +304,17 @@ class Measurement(MeanChange):
 
         return profile_figure(self)
 
+    def report(self, path: str | Path, *, inputs: str = "the inputs given") -> None:
+        """Write an HTML page with the numbers, figures and settings, whole or not at all.
+
+        Arguments:
+            path: of the page.
+            inputs: a name of the inputs, for the page.
+        """
+        from jostle.report.result import write_result
+
+        write_result(self, path, inputs=inputs)
+
 
 def _lines(m: Measurement) -> list[str]:
     s, other = m.settings, m.other
@@ -493,3 +504,14 @@ class Comparison(Tabular):
     def save(self, path: str | Path) -> None:
         """Write to a JSON file, whole or not at all; ``jostle.load`` reads it."""
         write_text(path, json.dumps(self.to_dict(), indent=1, allow_nan=False) + "\n")
+
+    def report(self, path: str | Path, *, inputs: str = "the inputs given") -> None:
+        """Write an HTML page with the numbers, figures and settings, whole or not at all.
+
+        Arguments:
+            path: of the page.
+            inputs: a name of the inputs, for the page.
+        """
+        from jostle.report.result import write_result
+
+        write_result(self, path, inputs=inputs)

@@ -391,6 +391,17 @@ class Sweep(Tabular):
 
         return sweep_figure(self)
 
+    def report(self, path: str | Path, *, inputs: str = "the inputs given") -> None:
+        """Write an HTML page with the numbers, figures and settings, whole or not at all.
+
+        Arguments:
+            path: of the page.
+            inputs: a name of the inputs, for the page.
+        """
+        from jostle.report.result import write_result
+
+        write_result(self, path, inputs=inputs)
+
 
 def _light(record: dict[str, Any]) -> dict[str, Any]:
     """A comparison without the mean of every input: inputs x strengths x pairs of numbers that curves do not need."""

@@ -1,6 +1,6 @@
 """Lines with bands: a quantity over training steps, noise levels or positions; and figures of sweep and stability."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,6 +12,7 @@ from jostle.base.estimate import TARGETS
 from jostle.figures.series import Series
 from jostle.figures.style import (
     BACKGROUND,
+    NARROW,
     WIDTH,
     Look,
     end_labels,
@@ -23,6 +24,7 @@ from jostle.figures.style import (
     set_linear,
     set_log,
     styled,
+    wrap,
 )
 
 if TYPE_CHECKING:
@@ -39,8 +41,9 @@ def curves(
     title: str | None = None,
     log_x: bool = False,
     log_y: bool = False,
+    narrow: bool = False,
 ) -> Figure:
-    """Each series as a line with markers over its band, its name at its end.
+    """Each series as a line with markers over its band, its name at its end; below the axes if it is for a phone.
 
     A logarithmic axis on which a value is 0 (no flip seen) has a shaded strip below the smallest positive point. The
     strip is linear and ends at a tick 0, so that every value has its right place.
@@ -48,11 +51,12 @@ def curves(
     Arguments:
         series: drawn in this order; the name decides colour, line and marker, see ``style.looks``.
         x_label, y_label: with units.
+        narrow: whether it is for a phone.
     """
     if not series:
         raise UsageError("curves needs at least one series, and series is empty")
     with styled():
-        figure = Figure(figsize=(WIDTH, 4.0), layout="constrained")
+        figure = Figure(figsize=(NARROW, 3.3) if narrow else (WIDTH, 4.0), layout="constrained")
         axes = figure.add_subplot()
         by_name = {one.name: BACKGROUND for one in series if one.is_background}
         by_name |= looks(one.name for one in series if not one.is_background)
@@ -62,10 +66,24 @@ def curves(
         ends = finite(end for one in series for end in (one.low, one.high))
         (set_log if log_x else set_linear)(axes, "x", x, x)
         (set_log if log_y else set_linear)(axes, "y", y, np.concatenate([y, ends]))
+        x_label, y_label = (wrap(text, 44) if narrow else text for text in (x_label, y_label))
         label(axes, x_label, y_label, title)
-        if len(by_name) > 1 or series[0].name != title:
+        if narrow:
+            _names_below(figure, axes, by_name)
+        elif len(by_name) > 1 or series[0].name != title:
             end_labels(figure, axes, _ends(series), by_name)
     return figure
+
+
+def _names_below(figure: Figure, axes: Axes, names: Iterable[str]) -> None:
+    """The names of the lines below the axes, two beside each other."""
+    handles, labels = axes.get_legend_handles_labels()
+    shown = {text: handle for handle, text in zip(handles, labels, strict=True) if text in set(names)}
+    figure.set_size_inches(NARROW, 3.3 + 0.2 * ((len(shown) + 1) // 2))
+    figure.legend(
+        shown.values(), [wrap(text, 20) for text in shown], loc="outside lower left", ncols=2, frameon=False,
+        fontsize=9, handlelength=2.4, columnspacing=1.2,
+    )  # fmt: skip
 
 
 def draw_series(axes: Axes, series: Series, look: Look) -> None:
@@ -100,7 +118,7 @@ def _ends(series: Sequence[Series]) -> dict[str, tuple[float, float]]:
     return ends
 
 
-def sweep_figure(sweep: "Sweep") -> Figure:
+def sweep_figure(sweep: "Sweep", *, narrow: bool = False) -> Figure:
     """Sensitivity against the strength of the noise: a line for each model, with the band of its intervals."""
     series = []
     for name in sweep.names:
@@ -114,6 +132,7 @@ def sweep_figure(sweep: "Sweep") -> Figure:
         x_label=f"{sweep.parameter} of {sweep.perturbation}",
         y_label=f"{quantity(measured[0])}, {s.level:.0%} intervals for {TARGETS[s.target]}",
         log_x=bool(positive) and max(positive) > _WIDE * min(positive),
+        narrow=narrow,
     )
 
 

@@ -32,7 +32,7 @@ def profile_figure(measurement: "Measurement", vmax: float | None = None) -> Fig
         measurement: whose profile is drawn.
         vmax: the value at the dark end of a heat map; by default its largest value.
     """
-    profile, shape = measurement.profile, _grid_shape(measurement)
+    profile, shape = measurement.profile, grid_shape(measurement)
     if shape is not None:
         return _grid(measurement.name, profile.values.reshape(shape), quantity(measurement), vmax)
     band = f"{measurement.settings.level:.0%} interval of each position for {TARGETS[profile.target]}"
@@ -49,7 +49,7 @@ def profile_figure(measurement: "Measurement", vmax: float | None = None) -> Fig
 
 def profile_svg(measurement: "Measurement", vmax: float | None = None) -> str:
     """``profile_figure`` as SVG; every square of a heat map has a tooltip with its number, interval and trials."""
-    figure, shape = profile_figure(measurement, vmax), _grid_shape(measurement)
+    figure, shape = profile_figure(measurement, vmax), grid_shape(measurement)
     drawn = svg(figure)
     if shape is None:
         return drawn
@@ -75,7 +75,7 @@ def _tooltip(measurement: "Measurement", number: int) -> str:
     return f"{value} [{low}, {high}], {count:,} trial{'' if count == 1 else 's'}"
 
 
-def _grid_shape(measurement: "Measurement") -> tuple[int, int] | None:
+def grid_shape(measurement: "Measurement") -> tuple[int, int] | None:
     """(rows, columns) of positions that form a grid, else None."""
     shape = measurement.profile.positions
     if len(shape) == 3 and shape[0] == 1:

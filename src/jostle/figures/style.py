@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 WIDTH = 7.2  # inches; text of 9.5 pt is then 13 px high on a page where the figure is 720 px wide
+NARROW = 3.7  # inches; the same text is 12 px high on a phone where the figure is 340 px wide
 INK, MUTED, FAINT, GRID = "#22252a", "#5b6068", "#b4b8bd", "#e7e8e6"
 STRONG = "#0072b2"
 

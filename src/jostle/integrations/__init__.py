@@ -23,6 +23,7 @@ __all__ = [
     "Prompts",
     "TextNetwork",
     "TextReader",
+    "class_names",
     "load",
     "network_of",
     "prepare_images",
@@ -44,6 +45,13 @@ SOURCES = Registry[Source](
     },
 )
 register = SOURCES.register
+
+
+def class_names(model: Any) -> tuple[str, ...]:
+    """Names of a model's classes in the order of its outputs; empty if nobody named them."""
+    if isinstance(model, TextNetwork):
+        return model.classes if model.has_names else ()
+    return model.classes if isinstance(model, ImageClassifier) else ()
 
 
 def load(spec: str, *, seed: int = 0) -> Callable[..., Any]:

@@ -1,5 +1,6 @@
 """A pretrained image classifier: pixels in, logits out, together with the maker of its pixels."""
 
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -67,6 +68,13 @@ class ImageClassifier(nn.Module):
         if self.gain is not None and self.offset is not None:
             images = images * self.gain.to(images) + self.offset.to(images)
         return logits_of(self.network(images), name=self.source)
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """Names of the classes in the order of the logits; empty if nobody named them."""
+        names = getattr(getattr(self.network, "config", None), "id2label", None) or {}
+        named = tuple(str(names[number]) for number in sorted(names))
+        return () if all(re.fullmatch(r"LABEL_\d+", name) for name in named) else named
 
     def extra_repr(self) -> str:
         """The settings that the layers below do not show."""

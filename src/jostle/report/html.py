@@ -16,7 +16,8 @@ from markupsafe import Markup, escape
 from jostle.base.errors import UsageError
 from jostle.base.files import read_text, write_text
 from jostle.figures.output import prefix_ids
-from jostle.report.page import Page, Section
+from jostle.report.colours import adaptable, dark_figures, heat_style, is_adaptable
+from jostle.report.page import HEAT_LEVELS, Page, Section
 
 DATA_ID = "jostle-data"
 _BLOCK = re.compile(rf'<script type="application/json" id="{DATA_ID}">(.*?)</script>', re.DOTALL)
@@ -43,7 +44,8 @@ def render(page: Page) -> str:
             page=page,
             sections=sections,
             anchors={section["content"].title: section["anchor"] for section in reversed(sections)},
-            style=Markup(_part("page.css").strip()),
+            style=Markup(f"{_part('page.css').strip()}\n{heat_style()}\n{dark_figures(page)}".strip()),
+            levels=range(HEAT_LEVELS + 1),
             script=Markup(script),
             script_digest=digest,
             data=Markup(json_for_script(dict(page.data))),
@@ -56,14 +58,21 @@ def render(page: Page) -> str:
 def _sections(page: Page) -> list[dict[str, Any]]:
     anchors = _anchors([section.title for section in page.sections])
     return [
-        {"content": section, "anchor": anchor, "figure": _figure(section, number), "width": _width(section)}
+        {
+            "content": section,
+            "anchor": anchor,
+            "figure": _figure(section.figure_svg, f"figure-{number}-"),
+            "narrow": _figure(section.narrow_svg, f"narrow-{number}-"),
+            "width": _width(section),
+            "is_paper": section.figure_svg is not None and not is_adaptable(section.figure_svg),
+        }
         for number, (section, anchor) in enumerate(zip(page.sections, anchors, strict=True), start=1)
     ]
 
 
-def _figure(section: Section, number: int) -> Markup | None:
+def _figure(drawn: str | None, prefix: str) -> Markup | None:
     # Two copies of one figure need different ids.
-    return None if section.figure_svg is None else Markup(prefix_ids(section.figure_svg, f"figure-{number}-"))
+    return None if drawn is None else Markup(prefix_ids(adaptable(drawn), prefix))
 
 
 def _width(section: Section) -> int | None:

@@ -20,6 +20,7 @@ def measurement_page(
     notes: Sequence[str] = (),
     columns: Mapping[str, Mapping[str, str]] | None = None,
     data: Mapping[str, Any] | None = None,
+    command: str = "",
 ) -> Page:
     """The report of a result of ``measure`` or ``compare``.
 
@@ -31,6 +32,7 @@ def measurement_page(
         notes: more remarks than those of the result.
         columns: more columns of the table of models, e.g. their accuracy: for each heading, a text for each model.
         data: more data for the page.
+        command: the command line that makes the page again.
     """
     measured = list(result.measurements.values()) if isinstance(result, Comparison) else [result]
     pairs = result.differences if isinstance(result, Comparison) else []
@@ -57,7 +59,39 @@ def measurement_page(
         },
         footer=f"Made by jostle {origin['jostle']} with torch {origin['torch']}, {origin['time']}.",
         data={"result": result.to_dict(), **(data or {})},
+        meaning=_meaning(measured, pairs),
+        command=command,
     )
+
+
+_CAVEAT = (
+    "It holds for these inputs, this perturbation and these weights; a stronger or weaker one can give another answer."
+)
+
+
+def _meaning(measured: Sequence[Measurement], pairs: Sequence[Difference]) -> str:
+    """What the numbers mean, in two sentences."""
+    if not is_flip(measured[0]):
+        least, most = (pick(measured, key=lambda m: m.value) for pick in (min, max))
+        which = f"{most.name} moves most and {least.name} least" if len(measured) > 1 else f"{most.name} moves"
+        return f"This is by how much {which} on average when one token of an input is changed. {_CAVEAT}"
+    if len(measured) == 1:
+        return f"{_of_a_thousand(measured[0])}. {_CAVEAT}"
+    least, most = (pick(measured, key=lambda m: m.value) for pick in (min, max))
+    told = [pair for pair in pairs if {pair.first, pair.second} == {least.name, most.name} and pair.direction]
+    decided = "more than chance explains" if told else "but chance may explain the difference"
+    return (
+        f"One changed token changes the prediction of {most.name} most often ({percent(most.value)}) and that of "
+        f"{least.name} least often ({percent(least.value)}), {decided}. {_CAVEAT}"
+    )
+
+
+def _of_a_thousand(m: Measurement) -> str:
+    """A share of flips as a count of changed inputs."""
+    start, count = "Of 1,000 inputs in which one token is changed like this,", round(1000 * m.value)
+    if m.value == 0:
+        return f"{start} none was seen to get another prediction by {m.name}"
+    return f"{start} {f'about {count:,} get' if count else 'fewer than one gets'} another prediction by {m.name}"
 
 
 def percent(value: float) -> str:
@@ -70,9 +104,19 @@ def percent(value: float) -> str:
     return f"{number:.2g} %" if abs(number) < 99.5 else f"{number:.0f} %"
 
 
+def _finer(value: float) -> str:
+    """A share in percent with one digit after the point at least.
+
+    >>> _finer(0.2249), _finer(0.00123), _finer(0.0), _finer(1.0)
+    ('22.5 %', '0.12 %', '0 %', '100 %')
+    """
+    number = 100 * value
+    return f"{number:.1f} %" if 1 <= number < 100 else percent(value)
+
+
 def _shown(m: Measurement, value: float) -> str:
     """A value of a measurement, flips in percent."""
-    return percent(value) if is_flip(m) else f"{value:.4g}"
+    return _finer(value) if is_flip(m) else f"{value:.4g}"
 
 
 def _lead(measured: Sequence[Measurement], inputs: str) -> str:
@@ -81,6 +125,8 @@ def _lead(measured: Sequence[Measurement], inputs: str) -> str:
     def numbers_of(m: Measurement) -> str:
         level = f"{m.settings.level:.0%}".replace("%", " %")
         numbers = f"{_shown(m, m.value)} ({level} interval: {_shown(m, m.low)} to {_shown(m, m.high)})"
+        if m.low == m.high:
+            numbers = f"exactly {_shown(m, m.value)}"
         return numbers.replace(" %", "\N{NO-BREAK SPACE}%")
 
     start = f"Jostling one token of an input of {inputs}"
@@ -129,11 +175,11 @@ def certainty_sections(measured: Sequence[Measurement]) -> list[Section]:
     return [
         Section(
             "Is the model sure?",
-            text=" ".join(f"{m.name}: {'; '.join(certainty.lines())}." for m, certainty in known),
+            text=[f"{m.name}: {'; '.join(certainty.lines())}." for m, certainty in known],
             table=Table(["model", "prediction", "inputs", "share wrong", "interval"], rows),
             notes=[
                 "AUROC is the probability that a wrong prediction flips more often than a right one: 0.5 says nothing. "
-                "The last columns are by how often one jostled token flips the prediction.",
+                "The table is by how often one jostled token flips the prediction.",
             ],
         )
     ]
@@ -149,6 +195,7 @@ def _pairs(pairs: Sequence[Difference]) -> Section:
         "Side by side",
         text="All models had the same inputs and the same noise, so differences are more precise than single values.",
         figure_svg=svg(differences(pairs)),
+        narrow_svg=svg(differences(pairs, narrow=True)),
         caption="Differences with their intervals; if zero is outside, the models differ.",
         table=Table(["pair", "difference", "interval", "result"], rows),
     )

@@ -9,6 +9,7 @@ from jostle.base.errors import UsageError
 
 Value = str | int | float
 TONES = ("good", "bad", "open")
+_MOST_STACKED = 12  # rows of a table; a longer one is scrolled on narrow screens
 
 
 @dataclass(frozen=True)
@@ -73,9 +74,11 @@ class Table:
         """``rows`` with every value as an entry."""
         return [[_entry(value) for value in row] for row in self.rows]
 
-    def has_lines(self) -> bool:
-        """Whether an entry has several lines; on narrow screens the entries of a row are then below each other."""
-        return any(len(entry.lines) > 1 for row in self.entries() for entry in row)
+    @property
+    def is_stacked(self) -> bool:
+        """Whether a narrow screen shows the entries of a row below each other: if they are wide and rows are few."""
+        has_lines = any(len(entry.lines) > 1 for row in self.entries() for entry in row)
+        return has_lines or (len(self.columns) > 2 and len(self.rows) <= _MOST_STACKED)
 
     def numeric(self) -> list[bool]:
         """For each column, whether all its entries are numbers or empty, and at least one is a number."""
@@ -132,8 +135,93 @@ class Passage:
 
 
 @dataclass(frozen=True)
+class HeatMap:
+    """A grid of squares, each in the colour of its value, alone or over a picture.
+
+    Arguments:
+        title: above it, e.g. the name of a model.
+        columns: how many squares a row has.
+        sizes: the relative heights of the rows and widths of the columns, if they are not all equal.
+        shares: of each square, row by row: its place on the colour scale, from 0 to 1; None for a square without value.
+        hints: the tooltip of each square.
+        texts: in the squares, e.g. their numbers; none by default.
+        picture: an image below the squares, as an address that begins with ``data:``; none by default.
+        caption: below it.
+        ratio: width divided by height.
+    """
+
+    title: str
+    columns: int
+    shares: Sequence[float | None]
+    hints: Sequence[str]
+    texts: Sequence[str] = ()
+    picture: str = ""
+    caption: str = ""
+    ratio: float = 1.0
+    sizes: tuple[Sequence[int], Sequence[int]] | None = None
+
+    def __post_init__(self) -> None:
+        if not len(self.shares) == len(self.hints) or (self.texts and len(self.texts) != len(self.shares)):
+            raise UsageError(f"the map {self.title!r} must have one hint, and one text or none, for each square")
+        if self.picture and not self.picture.startswith("data:image/"):
+            raise UsageError(f"the picture of the map {self.title!r} must be an address that begins with data:image/")
+        for share in self.shares:
+            if share is not None:
+                checks.number(f"share of a square of {self.title!r}", share, least=0, most=1)
+
+    @property
+    def template(self) -> str:
+        """Rows and columns as a style sheet has them."""
+        if self.sizes is None:
+            return f"repeat({len(self.shares) // self.columns}, 1fr) / repeat({self.columns}, 1fr)"
+        return " / ".join(" ".join(f"{size}fr" for size in part) for part in self.sizes)
+
+    @property
+    def squares(self) -> list[tuple[str, str, str]]:
+        """For each square the class of its colour, its hint and its text."""
+        texts = self.texts or [""] * len(self.shares)
+        return [
+            ("none" if share is None else f"h{heat_level(share)}", hint, text)
+            for share, hint, text in zip(self.shares, self.hints, texts, strict=True)
+        ]
+
+
+@dataclass(frozen=True)
+class Picture:
+    """An image, e.g. an input as it is.
+
+    Arguments:
+        title: above it.
+        picture: its address, which begins with ``data:image/``.
+        caption: below it.
+        ratio: width divided by height.
+    """
+
+    title: str
+    picture: str
+    caption: str = ""
+    ratio: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not self.picture.startswith("data:image/"):
+            raise UsageError(f"the picture {self.title!r} must be an address that begins with data:image/")
+
+
+HEAT_LEVELS = 20  # colours of a heat map beside that of 0
+
+
+def heat_level(share: float) -> int:
+    """The number of a colour: 0 for 0, and from 1 on for what is larger.
+
+    >>> heat_level(0.0), heat_level(0.001), heat_level(0.5), heat_level(1.0)
+    (0, 1, 10, 20)
+    """
+    return max(round(share * HEAT_LEVELS), 1 if share > 0 else 0)
+
+
+@dataclass(frozen=True)
 class Section:
-    """One part of a page: paragraphs, figure, legend, passages, table, notes. Only the title is required.
+    """One part of a page: paragraphs, figure, maps, legend, passages, table, notes. Only the title is required.
 
     Arguments:
         title: the heading.
@@ -146,6 +234,9 @@ class Section:
         passages: texts with shaded tokens.
         legend: the meaning of the shades: shaded words above the passages.
         is_listed: whether it is in the table of contents; a section that continues the one before need not be.
+        narrow_svg: the same figure for a phone; without it a narrow screen scrolls the wide one.
+        maps: pictures and heat maps, side by side where there is room.
+        scale: the two ends of the colour scale of the maps, as text.
     """
 
     title: str
@@ -158,6 +249,9 @@ class Section:
     passages: Sequence[Passage] = ()
     legend: Sequence[Token] = ()
     is_listed: bool = True
+    narrow_svg: str | None = None
+    maps: Sequence[HeatMap | Picture] = ()
+    scale: tuple[str, str] | None = None
 
     def __post_init__(self) -> None:
         for name in ("text", "notes"):
@@ -180,6 +274,8 @@ class Page:
         sections: a page of four or more has a table of contents.
         settings: what was measured and how, by name.
         footer: where the page comes from.
+        meaning: what the answer means, in two sentences for people who do not know the words.
+        command: the command line that makes the page again.
         data: anything that JSON can hold, stored in the page for ``recover``. NaN and infinity become null.
     """
 
@@ -189,6 +285,8 @@ class Page:
     settings: Mapping[str, str] = field(default_factory=dict)
     footer: str = ""
     data: Mapping[str, Any] = field(default_factory=dict)
+    meaning: str = ""
+    command: str = ""
 
 
 def _entry(value: Value | Entry) -> Entry:

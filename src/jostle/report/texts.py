@@ -1,8 +1,9 @@
 """Texts in a report: clean answers of models, flips by token, and passages shaded by them."""
 
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ Floats = NDArray[np.float64]
 
 LEGEND_SHARES = (0.05, 0.25, 0.5, 0.75, 1.0)
 _TRIALS_AT_ONCE = 512
+_SHIFT = 2  # predictions begin at -1, a sign; a change of 0 is none
 _UNREAD_SHOWN = 160  # characters shown of the part that a model does not read
 
 
@@ -43,12 +45,37 @@ def clean_answers(models: Models, inputs: Any, request: Request) -> dict[str, Te
     return found
 
 
+@dataclass(frozen=True)
+class _NewPrediction(Flip):
+    """0 if the prediction stays, else the new one plus 2: a class from 0 on, or a sign from -1 on."""
+
+    def change(self, reference: Tensor, outputs: Tensor) -> Tensor:
+        after = self.reference(outputs)
+        return ((after != reference) * (after + _SHIFT)).double()
+
+
+@dataclass(frozen=True)
+class FlipCounts:
+    """What jostling each token of some inputs does to the predictions of models.
+
+    Arguments:
+        flips: for each model (inputs, tokens), the number of draws that flip the prediction; NaN where there is no
+            token, or one that is not jostled. Tokens are numbered from the start of their text, whatever the padding.
+        becomes: for each model, by (input, token), the class that most of these flips lead to; for a single output 1 if
+            it is positive, else 0.
+        draws: of each token.
+    """
+
+    flips: dict[str, Floats]
+    becomes: dict[str, dict[tuple[int, int], int]]
+    draws: int
+
+
 def flip_counts(
     models: Models, inputs: Texts | Tensor, request: Request, draws: int, progress: Progress = False
-) -> tuple[dict[str, Floats], int]:
-    """For each model (inputs, tokens), the number of draws that flip the prediction; and the number of draws per token.
+) -> FlipCounts:
+    """Jostle each token of inputs alone, and count flips and what they lead to.
 
-    Tokens are numbered from the start of their text, whatever the padding. NaN: no token, or one that is not jostled.
     All models get the same noise. A perturbation without randomness is drawn once.
 
     Arguments:
@@ -58,20 +85,26 @@ def flip_counts(
         draws: how often each token is jostled.
         progress: as for ``jostle.measure``.
     """
-    with _evaluating(models, inputs, request) as evaluation:
+    with _evaluating(models, inputs, request, _NewPrediction()) as evaluation:
         held, plan = evaluation.inputs, Grid(1 if request.perturbation.is_deterministic else draws)
         counts = np.full((len(models), len(held), held.num_tokens), np.nan)
+        after = [defaultdict[tuple[int, int], Counter[int]](Counter) for _ in models]
         report, all_rows = reporter(progress, "examples"), np.arange(len(held))
         for trials in plan.blocks(held, all_rows, _TRIALS_AT_ONCE):
             numbers = held.addresses(trials.inputs, trials.tokens)
             counts[:, trials.inputs, numbers] = 0.0
             changes = np.nan_to_num(evaluation.changes(trials))
             for model, change in enumerate(changes):
-                np.add.at(counts[model], (trials.inputs, numbers), change)
+                np.add.at(counts[model], (trials.inputs, numbers), change > 0)
+                for place in np.flatnonzero(change):
+                    after[model][int(trials.inputs[place]), int(numbers[place])][
+                        max(int(change[place]) - _SHIFT, 0)
+                    ] += 1
             done = int(trials.inputs.max()) + 1
             report(State(done / len(held), evaluation.passes, f"{done} of {len(held)} examples"))
         report.close()
-    return dict(zip(models, counts, strict=True)), plan.draws
+    most = [{place: seen.most_common(1)[0][0] for place, seen in table.items()} for table in after]
+    return FlipCounts(dict(zip(models, counts, strict=True)), dict(zip(models, most, strict=True)), plan.draws)
 
 
 def root_mean_square(models: Models, texts: Texts, request: Request) -> dict[str, float]:
@@ -98,9 +131,11 @@ def root_mean_square(models: Models, texts: Texts, request: Request) -> dict[str
 
 
 @contextmanager
-def _evaluating(models: Models, inputs: Any, request: Request) -> Iterator[TrialEvaluation]:
+def _evaluating(
+    models: Models, inputs: Any, request: Request, response: Flip | None = None
+) -> Iterator[TrialEvaluation]:
     """An evaluation of models on inputs, in which a change is a flip; inside, the models are in eval mode."""
-    evaluation = replace(request, response=Flip()).prepare(models, inputs)
+    evaluation = replace(request, response=response or Flip()).prepare(models, inputs)
     with ExitStack() as modes:
         for function in evaluation.functions:
             modes.enter_context(function.evaluating())
@@ -108,20 +143,40 @@ def _evaluating(models: Models, inputs: Any, request: Request) -> Iterator[Trial
         yield evaluation
 
 
-def passage(pieces: Sequence[Piece], counts: NDArray[np.float64], draws: int, label: str = "") -> Passage:
+def passage(
+    pieces: Sequence[Piece],
+    counts: NDArray[np.float64],
+    draws: int,
+    label: str = "",
+    becomes: Mapping[int, str] | None = None,
+) -> Passage:
     """One text, each token shaded by its share of flips.
 
     >>> pieces = [Piece("[CLS]", (0,), is_special=True), Piece("not", (1,)), Piece(" "), Piece("bad", (2,))]
-    >>> [(token.text, token.share, token.hint) for token in passage(pieces, np.array([np.nan, 3, 0]), 4).tokens][1:]
-    [('not', 0.75, '3 of 4 draws flip (75 %)'), (' ', None, ''), ('bad', 0.0, '0 of 4 draws flip (0 %)')]
+    >>> shown = passage(pieces, np.array([np.nan, 3, 0]), 4, becomes={1: "positive"})
+    >>> [(token.text, token.share, token.hint) for token in shown.tokens][1:]
+    [('not', 0.75, '3 of 4 draws flip (75 %), most to positive'), (' ', None, ''), ('bad', 0.0, '0 of 4 draws flip (0 %)')]
 
     Arguments:
         pieces: of the text, from ``TextReader.pieces``.
         counts: (tokens,) draws that flipped the prediction, NaN for tokens that were not jostled.
         draws: of each token.
         label: a line above the text.
+        becomes: by token, the class that most of its flips lead to, in words.
+    """  # noqa: E501 - the output is one line
+    return Passage([_token(piece, counts, draws, becomes or {}) for piece in pieces], label)
+
+
+def flips_said(flips: float, draws: int, becomes: str | None = None) -> str:
+    """The flips of a token in words.
+
+    >>> flips_said(3, 4, "cat"), flips_said(1, 1), flips_said(0, 1)
+    ('3 of 4 draws flip (75 %), most to cat', 'flips', 'does not flip')
     """
-    return Passage([_token(piece, counts, draws) for piece in pieces], label)
+    if draws == 1:
+        return ("flips" if flips else "does not flip") + (f" to {becomes}" if becomes and flips else "")
+    said = f"{flips:.0f} of {draws} draws flip ({flips / draws:.0%})".replace("%", " %")
+    return f"{said}, most to {becomes}" if becomes and flips else said
 
 
 def legend(draws: int, level: str = "") -> list[Token]:
@@ -136,16 +191,17 @@ def legend(draws: int, level: str = "") -> list[Token]:
     ]
 
 
-def _token(piece: Piece, counts: NDArray[np.float64], draws: int) -> Token:
+def _token(piece: Piece, counts: NDArray[np.float64], draws: int, becomes: Mapping[int, str]) -> Token:
     """A piece of a text with its shade and tooltip."""
     if piece.is_unread:
         more = len(piece.text) > _UNREAD_SHOWN
         return Token(piece.text[:_UNREAD_SHOWN] + (" …" if more else ""), None, "not read: the text is cut before it")
-    flips = [float(counts[number]) for number in piece.tokens if np.isfinite(counts[number])]
-    if not flips:
+    jostled = [number for number in piece.tokens if np.isfinite(counts[number])]
+    if not jostled:
         hint = "not jostled" if piece.tokens else ""
         return Token(piece.text, None, hint, piece.is_special)
-    shown = ", ".join(f"{flip:.0f} of {draws} draws flip ({flip / draws:.0%})".replace("%", " %") for flip in flips)
+    flips = [float(counts[number]) for number in jostled]
+    shown = ", ".join(flips_said(flip, draws, becomes.get(number)) for flip, number in zip(flips, jostled, strict=True))
     if len(flips) > 1:
         shown = f"{len(flips)} tokens: {shown}"
     return Token(piece.text, max(flips) / draws, shown, piece.is_special)

@@ -35,7 +35,7 @@ class Shown(NamedTuple):
     place: int
 
 
-def radius_figure(result: "WorstCase") -> Figure:
+def radius_figure(result: "WorstCase", *, narrow: bool = False) -> Figure:
     """Mean of the draws, max of the draws and largest found against the radius, with bands over inputs."""
     rows = [result.at(radius) for radius in result.radii]
     names = {
@@ -50,7 +50,8 @@ def radius_figure(result: "WorstCase") -> Figure:
     unit = "the token's norm" if result.settings.relative else "absolute length"
     quantity = "share flippable" if result.settings.is_flip else result.settings.response
     band = f"{result.settings.level:.0%} interval over inputs"
-    return curves(series, x_label=f"radius, {unit}", y_label=f"{quantity} (lower bound); {band}", title=result.name)
+    y_label = f"{quantity} (lower bound); {band}"
+    return curves(series, x_label=f"radius, {unit}", y_label=y_label, title=result.name, narrow=narrow)
 
 
 def choose_shown(result: "WorstCase", index: int | None = None, radius: float | None = None) -> Shown:
@@ -102,7 +103,7 @@ def change_figure(
     with styled():
         if is_image and not isinstance(view, TextView):
             return _image(result, shown, view, given)
-        return _sentence(result, shown, _labels(held, shown, given, words))
+        return _sentence(result, shown, token_labels(held, shown, given, words))
 
 
 def caption(result: "WorstCase", shown: Shown) -> str:
@@ -162,7 +163,7 @@ def _pixels(image: Any) -> Floats:
     return values.transpose(1, 2, 0) if values.shape[0] == 3 else values.mean(axis=0)
 
 
-def _labels(held: Inputs, shown: Shown, given: Any, words: Sequence[str] | None) -> list[str]:
+def token_labels(held: Inputs, shown: Shown, given: Any, words: Sequence[str] | None) -> list[str]:
     """A word for each position of the input that is shown, in the order of its profile."""
     count = held.num_tokens
     if held.padding is None:

@@ -335,6 +335,12 @@ class WorstCase(Tabular):
 
         return radius_figure(self) if inputs is None else change_figure(self, inputs, index, **options)
 
+    def report(self, path: str | Path, *, inputs: Any = None) -> None:
+        """Write an HTML page with the numbers and, with ``inputs``, some of them with their worst change."""
+        from jostle.report.result import write_result
+
+        write_result(self, path, searched=inputs)
+
 
 def _over_positions(values: Floats, over: str) -> Floats:
     """From (N, T) to (N,): the mean or the maximum over the positions that are known; NaN where none is."""
