@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from jostle.base.errors import UsageError
-from jostle.base.files import read_text
+from jostle.base.files import parse_json, read_text
 from jostle.estimates import Certificates, Comparison, Depth, Influence, Measurement, Stability, Sweep, TextChanges
 from jostle.worst.result import WorstCase
 
@@ -22,7 +22,7 @@ def load(path: str | Path) -> Result:
     """
     text = read_text(path, "result")
     try:
-        record = json.loads(text)
+        record = parse_json(text)
     except json.JSONDecodeError as error:
         raise UsageError(
             f"result file {path} is not whole JSON (line {error.lineno}: {error.msg}); was it cut off?"
@@ -33,6 +33,9 @@ def load(path: str | Path) -> Result:
     if record.get("version") != kind.version:
         raise UsageError(f"result file {path} has version {record.get('version')!r}; this jostle reads {kind.version}")
     try:
-        return kind.from_dict(record)
-    except (KeyError, TypeError, ValueError) as error:
-        raise UsageError(f"result file {path} lacks or garbles {error}; was it edited?") from None
+        found = kind.from_dict(record)
+        str(found)  # a number that has become a text or a list shows here, and not when somebody prints the result
+    except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
+        reason = " ".join(str(error).split())
+        raise UsageError(f"result file {path} lacks or garbles {reason}; was it edited?") from None
+    return found

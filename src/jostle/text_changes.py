@@ -15,7 +15,7 @@ from typing import Literal
 
 from jostle.base import checks
 from jostle.base.errors import UsageError
-from jostle.base.files import read_text
+from jostle.base.files import parse_json, read_text
 from jostle.base.registry import Registry
 
 Span = tuple[int, int]
@@ -238,7 +238,7 @@ def _read_alternatives(path: Path) -> dict[str, list[str]]:
     text = read_text(path, "alternatives")
     if path.suffix.lower() == ".json":
         try:
-            found = json.loads(text)
+            found = parse_json(text)
         except json.JSONDecodeError as error:
             raise UsageError(f"{path} is not JSON (line {error.lineno}: {error.msg})") from None
         if not isinstance(found, dict):

@@ -50,7 +50,7 @@ def test_objects_are_taken_as_they_are():
         (VIEWS, "patches:true", "size=True must be a whole number"),
         (PERTURBATIONS, "gaussian-noise:nan", "std=nan"),
         (PERTURBATIONS, "gaussian-noise:loud", "std='loud'"),
-        (PLANS, "until", "exactly one of half_width= and relative="),
+        (PLANS, "until", "exactly one of half_width=, relative= and decided=True"),
         (PLANS, "grid:1/2", "draws=[1, 2] must be"),
         (VIEWS, Patches, "tokens=Patches is a class; give an object, for example Patches(...)"),
     ],

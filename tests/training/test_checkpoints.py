@@ -1,4 +1,5 @@
 import json
+import random
 
 import pytest
 import torch
@@ -6,7 +7,7 @@ from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 from torch import nn
 
-from jostle.base.errors import FailureError, UsageError
+from jostle.base.errors import FailureError, KeptFileError, UsageError
 from jostle.training import checkpoints, load_weights, save_weights
 from jostle.training.evaluation import Evaluation
 from tests.training.toys import network, random_points, same_weights
@@ -172,7 +173,7 @@ def test_broken_files(tmp_path, kind, message, read):
         ({"format": "pt"}, "holds weights but no training state"),
         (
             {"format": "jostle-training-1", "training": "{}"},
-            "has format 'jostle-training-1', this version reads 'jostle-training-2'; delete it to start again$",
+            "has format 'jostle-training-1', this version reads 'jostle-training-3'; delete it to start again$",
         ),
         ({"format": "jostle-training-2", "training": "{"}, "is damaged .*; delete it to start again"),
         ({"format": "jostle-training-2", "training": "{}"}, "is damaged"),
@@ -183,6 +184,37 @@ def test_files_that_are_no_checkpoint(tmp_path, metadata, message):
     save_file(network().state_dict(), tmp_path / "c", metadata=metadata)
     with pytest.raises(UsageError, match=message):
         checkpoints.load(tmp_path / "c")
+
+
+def test_every_flipped_bit_is_noticed(tmp_path):
+    model, optimizer = trained()
+    save(tmp_path / "c", model, optimizer)
+    content = (tmp_path / "c").read_bytes()
+    before = checkpoints.load(tmp_path / "c")
+    rng = random.Random(0)
+    for _ in range(400):
+        place, bit = rng.randrange(len(content)), rng.randrange(8)
+        (tmp_path / "c").write_bytes(content[:place] + bytes([content[place] ^ (1 << bit)]) + content[place + 1 :])
+        try:
+            after = checkpoints.load(tmp_path / "c")
+        except KeptFileError:
+            continue
+        assert str(after) == str(before)  # a bit of what nobody reads, such as a space
+
+
+def test_a_checkpoint_of_the_format_before_is_read(tmp_path):
+    model, optimizer = trained()
+    save(tmp_path / "c", model, optimizer)
+    with safe_open(tmp_path / "c", framework="pt") as file:
+        metadata = dict(file.metadata())
+    tensors = load_file(tmp_path / "c")
+    for crc, is_good in ((checkpoints._checksum_before(tensors, metadata["training"]), True), ("00000000", False)):
+        save_file(tensors, tmp_path / "c", metadata={**metadata, "format": "jostle-training-2", "crc32": crc})
+        if is_good:
+            assert checkpoints.load(tmp_path / "c").epochs == 7
+        else:
+            with pytest.raises(KeptFileError, match="its checksum does not fit"):
+                checkpoints.load(tmp_path / "c")
 
 
 def test_a_failed_write_keeps_the_old_file(tmp_path, monkeypatch):

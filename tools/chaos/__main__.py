@@ -6,13 +6,13 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from chaos import forks, kills, record
 from chaos.record import Count
 
-Attack = Callable[[Path, int, int, Callable[[Count], None]], None]
+Attack = Callable[[Path, int, int, Callable[[Count], None], Mapping[str, int]], None]
 ATTACKS: dict[str, Attack] = {"kills": kills.run}
 
 
@@ -33,7 +33,8 @@ def main() -> None:
         if number:
             work = given.work.resolve() / name
             work.mkdir(parents=True, exist_ok=True)
-            attack(work, number, given.seed, functools.partial(_keep, given.record, name))
+            before = record.read(given.record).get(name, {}).get("where", {})
+            attack(work, number, given.seed, functools.partial(_keep, given.record, name), before)
 
 
 def _keep(path: Path, name: str, count: Count) -> None:

@@ -14,7 +14,7 @@ import random
 import shutil
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -260,7 +260,7 @@ def _file_name(name: str) -> str:
     return name.replace("/", "_").replace(" ", "_")
 
 
-def run(work: Path, number: int, seed: int, keep: Callable[[Count], None]) -> None:
+def run(work: Path, number: int, seed: int, keep: Callable[[Count], None], killed: Mapping[str, int]) -> None:
     """Kill commands in a random order until there are so many kills.
 
     Arguments:
@@ -268,6 +268,7 @@ def run(work: Path, number: int, seed: int, keep: Callable[[Count], None]) -> No
         number: of kills.
         seed: decides all.
         keep: is given the counts after each command, and empties them.
+        killed: how often each command was killed before.
     """
     rng = random.Random(seed)
     done = 0
@@ -276,10 +277,10 @@ def run(work: Path, number: int, seed: int, keep: Callable[[Count], None]) -> No
         while done < number:
             order = victims()
             rng.shuffle(order)
-            for victim in order:
+            for victim in sorted(order, key=lambda one: killed.get(one.name, 0)):  # those that were spared so far first
                 if done < number:
                     try:
-                        attack.attack(victim, rng.randint(6, 20))
+                        attack.attack(victim, rng.randint(12, 22))
                     except FailedError as error:
                         attack.count.fault("fails by itself", str(error))
                     done += sum(attack.count.tried.values())

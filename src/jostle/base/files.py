@@ -6,12 +6,14 @@ and a kill lets go of it.
 
 import contextlib
 import glob
+import json
 import os
 import stat
 import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from jostle.base.errors import FailureError, UsageError
 
@@ -163,6 +165,25 @@ def read_text(path: str | Path, kind: str) -> str:
         raise UsageError(f"{kind} file {path} is not a text file ({error.reason})") from None
     except OSError as error:
         raise UsageError(f"{kind} file {path} cannot be read: {error.strerror or error}") from None
+
+
+def parse_json(text: str | bytes) -> Any:
+    """What JSON says. Whatever Python's reader gives up on is a ``JSONDecodeError``, deep nesting and long numbers too.
+
+    >>> parse_json("[1, 2]")
+    [1, 2]
+    >>> parse_json("[" * 100_000)
+    Traceback (most recent call last):
+    json.decoder.JSONDecodeError: nested too deeply: line 1 column 1 (char 0)
+    """
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        raise
+    except RecursionError:
+        raise json.JSONDecodeError("nested too deeply", "", 0) from None
+    except ValueError as error:  # a number of thousands of digits, or bytes that are no text
+        raise json.JSONDecodeError(" ".join(str(error).split()), "", 0) from None
 
 
 def set_aside(path: str | Path) -> Path:

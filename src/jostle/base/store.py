@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from jostle.base.errors import FailureError, KeptFileError, UsageError
+from jostle.base.files import parse_json
 
 Record = dict[str, Any]
 
@@ -83,7 +84,7 @@ class Store:
             end += len(line) + 1
             try:
                 key, record = _read_line(line)
-            except (ValueError, RecursionError) as error:
+            except ValueError as error:
                 said = f"is damaged ({error})" if isinstance(error, _DamageError) else "is not a record"
                 advice = "take the line out, or move the file away to start anew"
                 raise KeptFileError(f"records {self.path}: line {number} {said}; {advice}", self.path) from None
@@ -101,7 +102,7 @@ def _with_checksum(line: bytes) -> bytes:
 
 def _read_line(line: bytes) -> tuple[str, Record]:
     """Key and record of a line."""
-    entry = json.loads(line)
+    entry = parse_json(line)
     if (
         not isinstance(entry, dict)
         or not isinstance(entry.get("key"), str)

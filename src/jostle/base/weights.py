@@ -1,6 +1,7 @@
 """Weights from files: safetensors, or a file of ``torch.save`` read without running code from it."""
 
 import pickle
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -35,6 +36,16 @@ def read_weights(path: str | Path) -> tuple[dict[str, Tensor], dict[str, str]]:
         raise UsageError(f"{path} is not a safetensors file, or not the whole of one ({error})") from None
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror or error}") from None
+
+
+def checksum(tensors: Mapping[str, Tensor], about: str = "") -> str:
+    """The CRC-32 of tensors with their names, types and shapes, and of a text beside them, in hexadecimal digits."""
+    found = zlib.crc32(about.encode())
+    for name in sorted(tensors):
+        tensor = tensors[name].detach().cpu().contiguous()
+        found = zlib.crc32(f"{name} {tensor.dtype} {tuple(tensor.shape)} ".encode(), found)
+        found = zlib.crc32(tensor.reshape(-1).view(torch.uint8).numpy().data, found)
+    return f"{found:08x}"
 
 
 def _read_pickled(path: Path) -> dict[str, Tensor]:

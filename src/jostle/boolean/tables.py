@@ -159,7 +159,7 @@ def _read_array(path: Path) -> NDArray[Any]:
         raise UsageError(f"truth table file {path} does not exist") from None
     except OSError as error:
         raise UsageError(f"truth table file {path} cannot be read: {error.strerror or error}") from None
-    except (ValueError, EOFError) as error:
+    except Exception as error:  # numpy has many errors for a header that is damaged
         reason = str(error).splitlines()[0] if str(error) else "the file is cut off"
         raise UsageError(f"truth table {path} is not a plain array of numbers as np.save writes it: {reason}") from None
     if array.ndim != 1:

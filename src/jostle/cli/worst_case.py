@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from jostle.base.errors import UsageError
-from jostle.base.files import read_text
+from jostle.base.files import parse_json, read_text
 from jostle.cli.options import MODEL_HELP, OUTPUT, WEIGHTS_HELP, WHAT, SubjectOptions, model_specs, weight_files, whole
 from jostle.cli.output import check_outputs, command_line, files_read, say
 
@@ -213,7 +213,7 @@ def _read_words(path: Path) -> list[str]:
     if path.suffix != ".json":
         return text.splitlines()
     try:
-        table = json.loads(text)["model"]["vocab"]
+        table = parse_json(text)["model"]["vocab"]
         pairs = table.items() if isinstance(table, dict) else ((entry[0], place) for place, entry in enumerate(table))
         by_id = {int(number): str(word) for word, number in pairs}
     except (ValueError, KeyError, TypeError, IndexError):

@@ -37,7 +37,7 @@ def tokenizer_json(path: Path) -> str:
         pieces = read_llama2c(path) if path.suffix == ".bin" else read_sentencepiece(path)
     except UsageError:
         raise
-    except (struct.error, ValueError, LookupError):
+    except (struct.error, ValueError, LookupError, TypeError, AttributeError, ArithmeticError):
         raise UsageError(f"tokenizer {path} cannot be read as a file of SentencePiece or llama2.c") from None
     names = [piece.text for piece in pieces]
     if len(names) < 4 or any(name not in names for name in (_UNKNOWN, _START, _END)):

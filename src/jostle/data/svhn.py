@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from jostle.base.errors import UsageError
 from jostle.data import register
 from jostle.data.images import Images, check_file_labels
+from jostle.data.matlab import read_matlab_arrays
 from jostle.data.official import FileDataset, FoundFiles, OfficialFile
 
 _ADDRESS = "http://ufldl.stanford.edu/housenumbers/"
@@ -58,14 +60,8 @@ def read_matlab(path: Path) -> Images:
     return Images(pixels.transpose(3, 2, 0, 1), digits, classes=10)
 
 
-def _read_arrays(path: Path) -> dict[str, Any]:
-    from scipy.io import loadmat
-
-    try:
-        arrays: dict[str, Any] = loadmat(path, variable_names=["X", "y"])
-    except Exception as error:  # scipy has a different error for every way in which a file can be damaged
-        reason = " ".join(str(error).split())
-        raise UsageError(f"{path} cannot be read as a MATLAB 5 file ({type(error).__name__}: {reason})") from None
+def _read_arrays(path: Path) -> dict[str, NDArray[Any]]:
+    arrays = read_matlab_arrays(path)
     missing = [name for name in ("X", "y") if name not in arrays]
     if missing:
         raise UsageError(f"{path} has no {' and no '.join(missing)}; SVHN's files hold pixels X and labels y")

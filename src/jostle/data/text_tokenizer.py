@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from jostle.base import checks
 from jostle.base.errors import UsageError
-from jostle.base.files import read_text, write_text
+from jostle.base.files import parse_json, read_text, write_text
 from jostle.data import sentencepiece
 from jostle.data.text_dataset import TextDataset
 
@@ -70,7 +70,12 @@ class TextTokenizer:
         self._backend.no_padding()
         self._backend.no_truncation()
         self._backend.encode_special_tokens = True
-        self._layouts = {width: _read_layout(self._backend, width, name) for width in (1, 2)}
+        try:
+            self._layouts = {width: _read_layout(self._backend, width, name) for width in (1, 2)}
+        except UsageError:
+            raise
+        except Exception as error:  # as for a file: a vocabulary without the token for unknown words, ...
+            raise UsageError(f"tokenizer {name} cannot be used: {' '.join(str(error).split())}") from None
 
     @property
     def vocabulary(self) -> int:
@@ -106,7 +111,11 @@ class TextTokenizer:
         for start in range(0, len(texts), _AT_ONCE):
             part = list(texts[start : start + _AT_ONCE])
             check_texts(part, start)
-            found += [one.ids for one in self._backend.encode_batch_fast(part, add_special_tokens=False)]
+            try:
+                encoded = self._backend.encode_batch_fast(part, add_special_tokens=False)
+            except Exception as error:  # of a vocabulary that lacks what its own rules need
+                raise UsageError(f"tokenizer {self.name} cannot be used: {' '.join(str(error).split())}") from None
+            found += [one.ids for one in encoded]
         return found
 
     def save(self, path: str | Path) -> None:
@@ -230,7 +239,7 @@ def _read_settings(file: Path) -> dict[str, Any]:
         if not (file.parent / name).is_file():
             continue
         try:
-            written = json.loads(read_text(file.parent / name, "tokenizer"))
+            written = parse_json(read_text(file.parent / name, "tokenizer"))
         except json.JSONDecodeError as error:
             raise UsageError(f"tokenizer file {file.parent / name} is not JSON ({error})") from None
         for key in ("pad_token", "padding_side"):

@@ -9,7 +9,6 @@ measures the pixels of the deployed pipeline.
 
 import contextlib
 import importlib
-import json
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -23,6 +22,7 @@ from torch import Tensor
 
 from jostle.base import checks
 from jostle.base.errors import UsageError
+from jostle.base.files import parse_json
 from jostle.data.preprocessing import Preprocessing, read_colours, to_8_bits
 from jostle.integrations import register
 from jostle.integrations.image_classifier import ImageClassifier
@@ -119,7 +119,7 @@ def check_folder(folder: Path, spec: str) -> None:
 def loader_of(folder: Path, transformers: Any, spec: str) -> str:
     """The class of transformers that loads the model in ``folder``, by its configuration."""
     try:
-        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+        config = parse_json((folder / "config.json").read_text(encoding="utf-8"))
         architecture, model_type = str((config.get("architectures") or [""])[0]), config.get("model_type")
     except (OSError, ValueError, AttributeError, KeyError, TypeError) as error:
         raise UsageError(f"model {spec!r}: config.json cannot be read ({error})") from None

@@ -1,7 +1,6 @@
 """A pretrained network of texts: token ids in, answers out; and how texts become its token ids."""
 
 import inspect
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from typing import Any, Literal
 from torch import Tensor, nn
 
 from jostle.base.errors import UsageError
+from jostle.base.files import parse_json
 from jostle.data.text_dataset import TextDataset
 from jostle.data.text_encoding import encode_mapping, encode_rows
 from jostle.data.text_tokenizer import TextTokenizer, load_tokenizer, tokenizer_file
@@ -183,7 +183,7 @@ def _read_limit(place: Path) -> int:
     """The most tokens that ``tokenizer_config.json`` allows."""
     file = (place if place.is_dir() else place.parent) / "tokenizer_config.json"
     try:
-        number = json.loads(file.read_text(encoding="utf-8")).get("model_max_length")
+        number = parse_json(file.read_text(encoding="utf-8")).get("model_max_length")
     except (OSError, ValueError, AttributeError):
         number = None  # the tokenizer itself reports a broken file
     return int(number) if isinstance(number, int | float) and 0 < number < _NO_LIMIT else _NO_LIMIT

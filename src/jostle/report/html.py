@@ -14,7 +14,7 @@ from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup, escape
 
 from jostle.base.errors import UsageError
-from jostle.base.files import read_text, write_text
+from jostle.base.files import parse_json, read_text, write_text
 from jostle.figures.output import prefix_ids
 from jostle.report.colours import adaptable, dark_figures, heat_style, is_adaptable
 from jostle.report.page import HEAT_LEVELS, Page, Section
@@ -132,7 +132,7 @@ def recover(path: str | Path) -> Any:
     if found is None:
         raise UsageError(f"report file {path} holds no data: it has no script element with the id {DATA_ID}")
     try:
-        return json.loads(found[1])
+        return parse_json(found[1])
     except json.JSONDecodeError as error:
         raise UsageError(f"report file {path} holds damaged data ({error})") from None
 

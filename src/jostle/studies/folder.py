@@ -24,7 +24,7 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from jostle.base.errors import FailureError, UsageError
-from jostle.base.files import write_text
+from jostle.base.files import parse_json, write_text
 from jostle.base.store import Record, Store
 from jostle.studies.schema import IfGiven, Struct, from_plain, to_plain
 from jostle.studies.verdict import Finding, Verdict
@@ -255,7 +255,7 @@ def read_summary(folder: Path) -> Summary | None:
     """What the last complete run in ``folder`` found; None if there was none."""
     path = folder / SUMMARY
     try:
-        return from_plain(Summary, json.loads(path.read_text(encoding="utf-8")), str(path))
+        return from_plain(Summary, parse_json(path.read_bytes()), str(path))
     except FileNotFoundError:
         return None
     except (ValueError, UsageError) as error:

@@ -18,11 +18,11 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from jostle.base.errors import FailureError, KeptFileError, UsageError
-from jostle.base.files import replacing
-from jostle.base.weights import fill_weights, read_weights
+from jostle.base.files import parse_json, replacing
+from jostle.base.weights import checksum, fill_weights, read_weights
 from jostle.training.evaluation import Evaluation
 
-FORMAT = "jostle-training-2"
+FORMAT, _BEFORE = "jostle-training-3", "jostle-training-2"
 OPTIMIZER_PREFIX = "optimizer/"
 
 
@@ -69,7 +69,7 @@ def save(
         "scaler": scaler.state_dict(),
     }
     about = json.dumps(training)
-    _write(path, tensors, {"format": FORMAT, "training": about, "crc32": _checksum(tensors, about)})
+    _write(path, tensors, {"format": FORMAT, "training": about, "crc32": checksum(tensors, about)})
 
 
 def load(path: str | Path) -> Checkpoint:
@@ -80,16 +80,16 @@ def load(path: str | Path) -> Checkpoint:
         raise KeptFileError(str(error), path) from None
     if "training" not in metadata:
         raise KeptFileError(f"{path} holds weights but no training state, so training cannot continue from it", path)
-    if metadata.get("format") != FORMAT:
+    if metadata.get("format") not in (FORMAT, _BEFORE):
         found = metadata.get("format")
         raise KeptFileError(
             f"checkpoint {path} has format {found!r}, this version reads {FORMAT!r}; delete it to start again", path
         )
-    if "crc32" in metadata and metadata["crc32"] != _checksum(tensors, metadata["training"]):
+    if not _fits(tensors, metadata):
         raise KeptFileError(f"checkpoint {path} is damaged (its checksum does not fit); delete it to start again", path)
     optimizer: dict[int, dict[str, Tensor]] = {}
     try:
-        training = json.loads(metadata["training"])
+        training = parse_json(metadata["training"])
         record = {entry.pop("epoch"): Evaluation(**entry) for entry in training["record"]}
         epochs, settings, scaler = int(training["epochs"]), dict(training["settings"]), dict(training["scaler"])
         if not record:
@@ -97,7 +97,7 @@ def load(path: str | Path) -> Checkpoint:
         for key in [key for key in tensors if key.startswith(OPTIMIZER_PREFIX)]:
             _, index, name = key.split("/", maxsplit=2)
             optimizer.setdefault(int(index), {})[name] = tensors.pop(key)
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise KeptFileError(f"checkpoint {path} is damaged ({error}); delete it to start again", path) from None
     return Checkpoint(tensors, optimizer, scaler, epochs, record, settings)
 
@@ -137,8 +137,14 @@ def load_weights(model: nn.Module, path: str | Path) -> None:
     fill_weights(model, tensors, path)
 
 
-def _checksum(tensors: Mapping[str, Tensor], about: str) -> str:
-    """The CRC-32 of all tensors in the order of their names, and of the text beside them."""
+def _fits(tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> bool:
+    """Whether a file holds what was written. The format before had a checksum without names and shapes, or none."""
+    if metadata["format"] == FORMAT:
+        return metadata.get("crc32") == checksum(tensors, metadata["training"])
+    return metadata.get("crc32") in (None, _checksum_before(tensors, metadata["training"]))
+
+
+def _checksum_before(tensors: Mapping[str, Tensor], about: str) -> str:
     found = zlib.crc32(about.encode())
     for name in sorted(tensors):
         found = zlib.crc32(tensors[name].contiguous().reshape(-1).view(torch.uint8).numpy().data, found)

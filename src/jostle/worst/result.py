@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from jostle.base import checks
 from jostle.base.errors import UsageError
 from jostle.base.estimate import Estimate, Interval
-from jostle.base.files import read_text, write_text
+from jostle.base.files import parse_json, read_text, write_text
 from jostle.base.specs import written
 from jostle.base.table import Row, Tabular
 from jostle.estimates.result import Floats, plain
@@ -321,11 +321,11 @@ class WorstCase(Tabular):
     def load(cls, path: str | Path) -> "WorstCase":
         """The result that ``save`` wrote to ``path``."""
         try:
-            record = json.loads(read_text(path, "result"))
+            record = parse_json(read_text(path, "result"))
             if record["kind"] != cls.kind or record["version"] != cls.version:
                 raise ValueError(f"the kind {record['kind']!r}, version {record['version']!r}")
             return cls.from_dict(record)
-        except (KeyError, TypeError, ValueError) as error:
+        except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
             reason = " ".join(str(error).split())
             raise UsageError(f"result file {path} is not a whole worst case of this version: {reason}") from None
 

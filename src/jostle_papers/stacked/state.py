@@ -17,8 +17,9 @@ from torch import Tensor
 
 from jostle.base import checks
 from jostle.base.errors import FailureError, KeptFileError, UsageError
-from jostle.base.files import check_writable, replacing
+from jostle.base.files import check_writable, parse_json, replacing
 from jostle.base.model import on_device
+from jostle.base.weights import checksum
 from jostle.training.recipe import check_same
 from jostle_papers.stacked.adamw import StackedAdamW
 
@@ -144,7 +145,7 @@ def _read_training(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
             path,
         )
     try:
-        about: dict[str, Any] = json.loads(metadata["training"])
+        about: dict[str, Any] = parse_json(metadata["training"])
         if not isinstance(about["steps"], int) or not isinstance(about["settings"], dict):
             raise TypeError("no steps or no settings")
     except (KeyError, ValueError, TypeError) as error:
@@ -156,7 +157,8 @@ def _write(path: Path, tensors: dict[str, Tensor], metadata: dict[str, str]) -> 
     portable = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     with replacing(path) as temporary:
         try:
-            save_file(portable, temporary, metadata=metadata)
+            about = metadata.get("training", "")
+            save_file(portable, temporary, metadata={**metadata, "crc32": checksum(portable, about)})
         except SafetensorError as error:  # what a full disk raises here
             raise FailureError(f"could not write {path}: {error}; nothing was left behind") from error
 
@@ -164,6 +166,9 @@ def _write(path: Path, tensors: dict[str, Tensor], metadata: dict[str, str]) -> 
 def _read(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
     try:
         with safe_open(path, framework="pt") as file:
-            return {name: file.get_tensor(name) for name in file.keys()}, file.metadata() or {}  # noqa: SIM118
+            tensors, metadata = {name: file.get_tensor(name) for name in file.keys()}, file.metadata() or {}  # noqa: SIM118
     except (SafetensorError, OSError) as error:
         raise KeptFileError(f"{path} cannot be read ({error}); delete it to start again", path) from None
+    if metadata.get("crc32") not in (None, checksum(tensors, metadata.get("training", ""))):  # earlier files have none
+        raise KeptFileError(f"{path} is damaged (its checksum does not fit); delete it to start again", path)
+    return tensors, metadata

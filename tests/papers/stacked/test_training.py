@@ -10,7 +10,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from jostle.base.errors import FailureError, UsageError
+from jostle.base.errors import FailureError, KeptFileError, UsageError
 from jostle_papers.stacked.adamw import StackedAdamW
 from jostle_papers.stacked.looks import LOOKS, Looks
 from jostle_papers.stacked.state import (
@@ -241,6 +241,16 @@ def test_kept_weights_come_back(tmp_path):
     assert list(load_file(tmp_path / "weights-000012.safetensors")) == ["weights"]
     with pytest.raises(UsageError, match="there are no weights of step 4"):
         load_weights(tmp_path, 4)
+
+
+def test_a_flipped_bit_in_kept_weights_is_noticed(tmp_path):
+    save_weights(tmp_path, 3, torch.arange(5.0))
+    path = tmp_path / "weights-000003.safetensors"
+    content = bytearray(path.read_bytes())
+    content[-2] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(KeptFileError, match="its checksum does not fit"):
+        load_weights(tmp_path, 3)
 
 
 def test_a_folder_is_checked(tmp_path):
