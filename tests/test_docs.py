@@ -13,6 +13,10 @@ import torch
 
 from jostle.cli import main
 from jostle.cli.app import app
+from jostle.data import DATASETS
+from jostle.models import MODELS
+from jostle.perturbations import PERTURBATIONS
+from jostle.responses import RESPONSES
 from jostle.studies import STUDIES
 from tests.documents import LANGUAGES, MARKS, ROOT, Block, blocks, commands, pages
 from tests.sandbox import fill
@@ -61,6 +65,8 @@ def inside(folder, monkeypatch):
     torch.set_default_dtype(torch.float32)
     monkeypatch.chdir(folder)
     monkeypatch.setenv("COLUMNS", "200")
+    for registry in (PERTURBATIONS, RESPONSES, MODELS, DATASETS, STUDIES):  # names of the pages are theirs alone
+        monkeypatch.setattr(registry, "_things", dict(registry._things))
 
 
 def numbers(text: str) -> list[float]:
