@@ -21,5 +21,5 @@ def commands() -> str:
     from jostle.cli.app import app
 
     text = app.generate_docs(output_format="markdown", recursive=True)
-    text = text[text.index("\n## ") :]
+    text = text[text.index("\n## jostle ") :]
     return EXAMPLE.sub(lambda found: f"\n```console\n{textwrap.dedent(found[0]).strip()}\n```\n", text)

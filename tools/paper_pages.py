@@ -37,7 +37,8 @@ PAPERS = (
         """It asks why transformers generalise as they do, and answers: they learn functions that change little when one
 token of the input changes.
 
-    S(f) = mean over inputs x, tokens τ, noise of  1[ f(x) ≠ f(x with token τ changed) ]        (Def. 4.1, Eq. 2)
+    S(f) = mean over inputs x, tokens τ, noise
+           of 1[ f(x) ≠ f(x with token τ changed) ]        (Def. 4.1, Eq. 2)
 
 jostle takes from it the quantity, the Gaussian noise on one token, the grid of 5 draws, the noise on the whole input
 (Table 4), the networks of the zoo, the penalty and the augmentation ([lowering](../lowering.md)), sharpness of outputs

@@ -193,7 +193,7 @@ def verdict(row: Row, summary: Summary) -> str:
     text = row.verdict
     if summary.verdict == Verdict.UNDECIDED:
         missing = [need(finding) for finding in summary.findings if is_open(finding)]
-        text += f": {escape(max(missing, key=largest))}" if missing else ""
+        text += f"; it would take: {escape(max(missing, key=largest))}" if missing else ""
     return text + (" (to be confirmed on fresh seeds)" if is_unconfirmed(summary) else "")
 
 
@@ -280,7 +280,7 @@ def details(row: Row, waits: Mapping[Path, str], page: Path) -> str:
     up = "../" * len(page.parent.relative_to(PAGE.parent).parts)
     place = up + row.folder.relative_to(PAGE.parent).as_posix()
     lines = [
-        f"## {row.scale}: {verdict(row, summary)}",
+        f"## Scale {row.scale}: {verdict(row, summary)}",
         "",
         f"*{summary.title}.* {summary.source}.",
         "",
