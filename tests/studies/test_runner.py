@@ -8,6 +8,7 @@ import random
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 import numpy as np
@@ -142,7 +143,7 @@ def test_a_cell_that_kills_its_process_costs_only_itself(tmp_path):
     with pytest.raises(CellsFailedError) as failed:
         toy(tmp_path / "two", workers=2, overrides=options)
     assert sorted(str(failed.value).splitlines()[1:]) == [
-        "  mlp/seed=0: its process died (killed by signal 9); if memory ran out, use fewer workers",
+        "  mlp/seed=0: its process died (killed by signal 9), 3 times; if memory ran out, use fewer workers",
         "  mlp/seed=2: ValueError: cannot do mlp/seed=2, sorry",
     ]
     [folder] = (tmp_path / "two" / "toy" / "noise").iterdir()
@@ -152,14 +153,21 @@ def test_a_cell_that_kills_its_process_costs_only_itself(tmp_path):
     assert two == {key: record for key, record in one.items() if key not in ("cell/mlp/seed=0", "cell/mlp/seed=2")}
 
 
-def test_a_study_that_other_processes_cannot_import_is_one_clear_line(tmp_path, monkeypatch):
-    class Local(Toy):
+def test_a_study_of_a_script_runs_in_other_processes_too(tmp_path, monkeypatch):
+    class Local(Toy):  # no other process could import it
         pass
 
     monkeypatch.setitem(STUDIES._things, Toy.name, Local)
-    with pytest.raises(UsageError, match="study toy/noise cannot be sent to other processes"):
+    assert content(toy(tmp_path / "two", workers=2).folder) == content(toy(tmp_path / "one").folder)
+
+
+def test_a_study_that_cannot_be_pickled_is_one_clear_line(tmp_path, monkeypatch):
+    class Local(Toy):
+        lock = threading.Lock()
+
+    monkeypatch.setitem(STUDIES._things, Toy.name, Local)
+    with pytest.raises(UsageError, match=r"cannot be sent to other processes .*lock"):
         toy(tmp_path, workers=2)
-    assert len(toy(tmp_path).records) == 6
 
 
 def test_a_failing_cell_costs_only_itself_and_is_tried_again(tmp_path, monkeypatch):

@@ -12,6 +12,7 @@ from jostle.base.estimate import provenance
 from jostle.base.progress import Progress, Reporter, State, reporter
 from jostle.base.registry import unknown_name
 from jostle.base.table import Row, Tabular
+from jostle.engines import Engine, Processes, Serial, Torchrun, choose
 from jostle.studies import folder as folders
 from jostle.studies.catalogue import get
 from jostle.studies.evidence import LEAST_SEEDS
@@ -23,7 +24,7 @@ from jostle.studies.schema import from_plain
 from jostle.studies.settings import Settings, modified_settings, override_settings, plain_settings
 from jostle.studies.study import AnyStudy, Cell, make_cells
 from jostle.studies.verdict import Finding, Verdict, decide, overall
-from jostle.studies.workers import CellOutcome, Job, at_once, in_turn
+from jostle.studies.workers import CellOutcome, Job, do_all
 
 _LISTED = 3  # cells named for each error
 
@@ -103,7 +104,8 @@ def run(
     out: str | Path = "runs",
     *,
     seeds: int | None = None,
-    workers: int = 1,
+    workers: int | None = None,
+    engine: Engine | str | None = None,
     progress: Progress = True,
     overrides: Mapping[str, Any] | None = None,
     fresh: bool = False,
@@ -119,7 +121,9 @@ def run(
         scale: ``smoke``, ``small`` or ``paper``.
         out: folder of all runs; this one goes to ``<out>/<name>/<scale>``.
         seeds: the number of seeds; by default that of the scale. More can be added later.
-        workers: processes that do cells at once. The numbers do not depend on it.
+        workers: processes that do cells at once; by default 1. The numbers do not depend on it.
+        engine: where cells are done: ``serial``, ``processes``, ``ray``, or an engine of ``jostle.engines``. Workers on
+            other machines must see the folders ``out`` and ``data`` under the same names.
         progress: whether to show progress, or a function that is told.
         overrides: settings to replace, by name. The result is labelled as modified and has a folder of its own.
         fresh: put what is already in the folder aside and start anew.
@@ -130,7 +134,7 @@ def run(
         at_most: the number of seeds at which to stop though it is undecided.
     """
     plan = _make_plan(name, scale, Path(out), seeds, overrides or {})
-    checks.whole("workers", workers, least=1)
+    doing = _engine(engine, workers)
     if until_decided and scale == "smoke":
         raise UsageError("scale=smoke decides nothing, so it cannot run until it is decided; give scale=small")
     looks = planned(max(plan.settings.seeds, LEAST_SEEDS), at_most) if until_decided else ()
@@ -147,15 +151,23 @@ def run(
             jobs = _unfinished(plan, file, where, device)
             if jobs:
                 session = SessionLine(
-                    cells=len(plan.cells), workers=workers, device=device, provenance=provenance(), looks=looks
+                    cells=len(plan.cells), workers=workers or 1, device=device, provenance=provenance(), looks=looks
                 )
-                _work(plan, jobs, workers, file, file.begin_session(session), progress)
+                _work(plan, jobs, doing, file, file.begin_session(session), progress)
             return _sum_up(plan, file)
 
         result = _finish_looks(plan, file, looks, finish) if until_decided else finish(plan)
         if not plan.identity.modified:
             mark_finished(name, plan.folder, seeds, at_most if until_decided else None)
         return result
+
+
+def _engine(engine: Engine | str | None, workers: int | None) -> Engine:
+    """The engine for cells; by default this process."""
+    chosen = choose(engine, 1 if engine is None and workers is None else workers)
+    if isinstance(chosen, Torchrun):
+        raise UsageError("engine=torchrun is for measurements; cells of a study need no common step: use engine=ray")
+    return chosen
 
 
 def _finish_looks(plan: "_Plan", file: RecordFile, looks: Sequence[int], finish: "Callable[[_Plan], Result]") -> Result:
@@ -216,15 +228,15 @@ def _unfinished(plan: _Plan, file: RecordFile, data: Path | None, device: str) -
     return jobs
 
 
-def _work(plan: _Plan, jobs: list[Job], workers: int, file: RecordFile, session: int, progress: Progress) -> None:
+def _work(plan: _Plan, jobs: list[Job], engine: Engine, file: RecordFile, session: int, progress: Progress) -> None:
     """Do the cells and record each as soon as it is done; raise at the end if some failed."""
     total = len(plan.cells)
     values = {job.cell.key: dict(job.cell.values) for job in jobs}
     failures = []
     with _show_progress(progress, plan.study.name, total, total - len(jobs)) as shown:
-        many = workers > 1 and len(jobs) > 1
-        outcomes = at_once(jobs, workers, shown.tell) if many else in_turn(jobs, shown.tell)
-        with contextlib.closing(outcomes):
+        if isinstance(engine, Processes) and len(jobs) == 1:
+            engine = Serial()
+        with contextlib.closing(do_all(jobs, engine, shown.tell)) as outcomes:
             for outcome in outcomes:
                 if outcome.record is None:
                     failures.append(outcome)

@@ -1,0 +1,65 @@
+"""``Automatic``: begin in this process, and go over to several where that pays; no number changes.
+
+Whether it pays is measured while this process is at work. Processes take a few seconds to import torch, during which
+this process goes on. They are started when the rest would take longer than ``least_seconds`` here.
+"""
+
+import contextlib
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from jostle.engines.engine import Engine, Work
+from jostle.engines.pool import Pool
+from jostle.engines.processes import Processes, cores
+
+# Two workers had imported torch after 4 to 12 s and then halved the time that was left (benchmarks/test_engines.py).
+LEAST_SECONDS = 20.0
+
+
+@dataclass(frozen=True)
+class Automatic(Engine):
+    """This process at first, and processes with one thread each if there is much left to do.
+
+    Arguments:
+        workers: how many processes; None for as many as there are processors.
+        least_seconds: how long the rest must take here for processes to be started.
+    """
+
+    workers: int | None = None
+    least_seconds: float = LEAST_SECONDS
+
+    @property
+    def count(self) -> int:
+        """How many processes there would be."""
+        return self.workers or cores()
+
+    @property
+    def is_possible(self) -> bool:
+        """Whether there could be several processes at all."""
+        return self.count > 1 and sys.platform != "win32"
+
+    @contextlib.contextmanager
+    def crew(self, work: Work) -> Iterator[Pool]:
+        """The processes that this process goes over to."""
+        with Processes(self.count).crew(work) as pool:
+            yield pool
+
+
+class Pace:
+    """How long the rest of some work will take at the pace so far.
+
+    >>> times = iter([0.0, 10.0])
+    >>> pace = Pace(clock=lambda: next(times))
+    >>> pace.seconds_left(0.2)
+    40.0
+    """
+
+    def __init__(self, clock: Callable[[], float] | None = None) -> None:
+        self._clock = clock or time.monotonic
+        self._began = self._clock()
+
+    def seconds_left(self, share: float) -> float:
+        """Seconds until all is done, if this share has been done since the beginning."""
+        return (self._clock() - self._began) * (1 - share) / max(share, 1e-9)
