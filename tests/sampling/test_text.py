@@ -320,7 +320,7 @@ def test_a_model_that_counts_positions_from_its_padding_keeps_it_and_is_warned_o
     with function.evaluating():
         evaluation.check()
         assert evaluation.batching.trims is False
-        assert evaluation._references[0].of(np.arange(ALL)).tolist() == whole
+        assert evaluation.references[0].of(np.arange(ALL)).tolist() == whole
     assert found.trials == 2 * sum(LENGTHS)
 
 

@@ -12,6 +12,7 @@ from jostle.cli.options import (
     MODELS_HELP,
     WEIGHTS_HELP,
     WHAT,
+    EngineOptions,
     MeasureOptions,
     model_specs,
     weight_files,
@@ -29,6 +30,7 @@ def measure(
     model: Annotated[str, Parameter(group=WHAT, help=MODEL_HELP)],
     weights: Annotated[str | None, Parameter(group=WHAT, help=WEIGHTS_HELP)] = None,
     options: MeasureOptions,
+    engines: EngineOptions = EngineOptions(),  # noqa: B008 - it is frozen
 ) -> None:
     """Measure how often a model's prediction changes when one token is jostled.
 
@@ -53,7 +55,7 @@ def measure(
         --text review --label sentiment --report report.html
     """
     specs = model_specs([model])
-    run_measurement(specs, weight_files([] if weights is None else [weights], specs), options)
+    run_measurement(specs, weight_files([] if weights is None else [weights], specs), options, engines)
 
 
 def compare(
@@ -61,6 +63,7 @@ def compare(
     model: Annotated[list[str], Parameter(group=WHAT, negative="", help=MODELS_HELP)],
     weights: Annotated[list[str] | None, Parameter(group=WHAT, negative="", help=WEIGHTS_HELP)] = None,
     options: MeasureOptions,
+    engines: EngineOptions = EngineOptions(),  # noqa: B008 - it is frozen
 ) -> None:
     """Compare models on the same inputs and the same noise.
 
@@ -73,11 +76,17 @@ def compare(
         --weights vit=vit.safetensors --weights mlp=mlp.safetensors
     """
     specs = model_specs(model)
-    run_measurement(specs, weight_files(weights or [], specs), options)
+    run_measurement(specs, weight_files(weights or [], specs), options, engines)
 
 
-def run_measurement(specs: dict[str, str], weights: dict[str, str], options: MeasureOptions) -> None:
+def run_measurement(
+    specs: dict[str, str],
+    weights: dict[str, str],
+    options: MeasureOptions,
+    engines: EngineOptions = EngineOptions(),  # noqa: B008
+) -> None:
     """Measure models by name, print the result and write what the options ask for."""
+    engine = engines.chosen()
     outputs = {"--output": options.output, "--report": options.report}
     check_outputs(outputs, force=options.force, read=files_read(options, list(weights.values())))
     if options.examples < 0 or options.example_draws < 1:
@@ -85,6 +94,7 @@ def run_measurement(specs: dict[str, str], weights: dict[str, str], options: Mea
             f"--examples {options.examples} must be at least 0 and --example-draws {options.example_draws} at least 1"
         )
     from jostle.cli.subject import choose_perturbation, load_models, make_request, plan_of, read_subject
+    from jostle.engines.torchrun import is_first
     from jostle.estimates.measure import run_request
 
     plan = plan_of(options)  # wrong numbers raise before anything is loaded
@@ -92,7 +102,10 @@ def run_measurement(specs: dict[str, str], weights: dict[str, str], options: Mea
     subject = read_subject(options, models, label=options.label)
     request = make_request(options, subject, choose_perturbation(options, subject), plan)
     answers = subject.ask_clean(request, shown=_shows_images(subject, request, options))
-    compared = run_request(request, subject.models, subject.inputs, not options.quiet, known)
+    is_quiet = options.quiet or not is_first()
+    compared = run_request(request, subject.models, subject.inputs, not is_quiet, known, engine=engine)
+    if not is_first():
+        return  # another process of torchrun has the same result and writes it
     if compared.stopped != "interrupted":
         compared = subject.add_certainty(compared, request)
     result = compared if len(compared) > 1 else compared[compared.names[0]]

@@ -3,16 +3,20 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Group, Parameter, Token
 
 from jostle.base.errors import UsageError
 
+if TYPE_CHECKING:
+    from jostle.engines import Engine
+
 WHAT = Group("What is jostled", sort_key=1)
 TEXTS = Group("Texts: csv:FILE, or a dataset of texts", sort_key=2)
 PRECISION = Group("Precision and stopping", sort_key=3)
 OUTPUT = Group("Running and output", sort_key=4)
+ENGINES = Group("Several processes or machines", sort_key=5)
 
 MODEL_HELP = (
     "zoo:NAME[:key=value,...], hf:DIR, timm:NAME[:checkpoint=FILE,...] or py:MODULE_OR_FILE:FACTORY[:key=value,...]. "
@@ -91,6 +95,14 @@ REPORT_HELP = (
 )
 EXAMPLES_HELP = "How many texts the page shows."
 EXAMPLE_DRAWS_HELP = "How often each token of these texts is jostled."
+ENGINE_HELP = (
+    "Where units of work run: serial (this process), processes, ray or torchrun. No engine changes a number. Default: "
+    "this process, and several where that saves time."
+)
+WORKERS_HELP = "How many processes, or workers of a Ray cluster, work at once."
+ADDRESS_HELP = "Of a running Ray cluster: auto, HOST:6379 or ray://HOST:10001. Default: one on this machine."
+CPUS_HELP = "Threads of each worker. Default: 1 where --workers or --engine is given."
+GPUS_HELP = "GPUs of each worker of Ray; 0.5 if two share one. The models then run there."
 JSON_HELP = "Print the result as JSON and nothing else."
 
 
@@ -129,6 +141,28 @@ class SubjectOptions:
     force: Annotated[bool, Flag, Parameter(help=FORCE_HELP)] = False
     as_json: Annotated[bool, Flag, Parameter(name="--json", help=JSON_HELP)] = False
     quiet: Annotated[bool, Flag, Parameter(help="No progress.")] = False
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class EngineOptions:
+    """Where units of work run; the default differs from command to command."""
+
+    engine: Annotated[
+        Literal["serial", "processes", "ray", "torchrun"] | None, Parameter(group=ENGINES, help=ENGINE_HELP)
+    ] = None
+    workers: Annotated[int | None, Parameter(converter=whole, group=ENGINES, help=WORKERS_HELP)] = None
+    address: Annotated[str | None, Parameter(group=ENGINES, help=ADDRESS_HELP)] = None
+    cpus: Annotated[int | None, Parameter(converter=whole, group=ENGINES, help=CPUS_HELP)] = None
+    gpus: Annotated[float | None, Parameter(group=ENGINES, help=GPUS_HELP)] = None
+
+    def chosen(self) -> "Engine":
+        """The engine that these options ask for; torchrun, if that started this process."""
+        from jostle.engines import choose
+        from jostle.engines.torchrun import is_torchrun
+
+        name = "torchrun" if self.engine is None and is_torchrun() else self.engine
+        return choose(name, self.workers, address=self.address, cpus=self.cpus, gpus=self.gpus)
 
 
 @Parameter(name="*")

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import Parameter
 from rich.console import Console
 
-from jostle.base import checks
 from jostle.base.errors import FailureError, JostleError, UsageError
-from jostle.cli.options import whole
+from jostle.cli.options import EngineOptions, whole
 from jostle.cli.output import say
 
 if TYPE_CHECKING:
@@ -45,9 +44,7 @@ def run(
     ] = None,
     until_decided: UntilDecided = False,
     at_most: AtMost = 24,
-    workers: Annotated[
-        int, Parameter(converter=whole, help="Number of worker processes. The results do not depend on it.")
-    ] = 1,
+    engines: EngineOptions = EngineOptions(),  # noqa: B008 - it is frozen
     out: Annotated[Path, Parameter(name=["--out", "-o"], help="Folder of all runs.")] = Path("runs"),
     set_: Annotated[list[str] | None, Parameter(name="--set", negative="", help=SET_HELP)] = None,
     fresh: Annotated[
@@ -73,7 +70,7 @@ def run(
     console = Console(stderr=True, highlight=False, soft_wrap=True)
     overrides = _read_pairs(set_ or [])
     os.environ.update(_KEEP_MEMORY | os.environ)  # what the user has set stays
-    checks.whole("workers", workers, least=1)
+    engine = engines.chosen() if engines != EngineOptions() else None
     asks_more = bool(overrides) or fresh or data is not None
     known = _look_for_finished(name, scale, out, seeds, at_most if until_decided else None, asks_more, console)
     from jostle import studies
@@ -95,7 +92,7 @@ def run(
                 scale,
                 out,
                 seeds=seeds,
-                workers=workers,
+                engine=engine,
                 progress=not quiet,
                 overrides=overrides,
                 fresh=fresh,

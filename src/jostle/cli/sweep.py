@@ -14,6 +14,7 @@ from jostle.cli.options import (
     OUTPUT,
     WEIGHTS_HELP,
     WHAT,
+    EngineOptions,
     SamplingOptions,
     model_specs,
     weight_files,
@@ -50,6 +51,7 @@ def sweep(
     model: Annotated[list[str], Parameter(group=WHAT, negative="", help=MODELS_HELP)],
     weights: Annotated[list[str] | None, Parameter(group=WHAT, negative="", help=WEIGHTS_HELP)] = None,
     options: SweepOptions,
+    engines: EngineOptions = EngineOptions(),  # noqa: B008 - it is frozen
 ) -> None:
     """Measure models at several strengths of the noise, on the same inputs.
 
@@ -71,7 +73,9 @@ def sweep(
     check_plot(options.plot)
     outputs = {"--output": options.output, "--plot": options.plot, "--report": options.report}
     check_outputs(outputs, force=options.force, read=files_read(options, list(files.values())))
+    engine = engines.chosen()
     from jostle.cli.subject import load_models, make_request, plan_of, read_subject
+    from jostle.engines.torchrun import is_first
     from jostle.estimates.sweep import family_of, read_strengths, run_sweep
 
     plan, family = plan_of(options), family_of(options.perturbation or _KIND)
@@ -81,7 +85,10 @@ def sweep(
     strengths = read_strengths(_from_rms(options, subject, written) if are_in_rms else written)
     request = make_request(options, subject, family.at(strengths[-1]), plan)
     subject.ask_clean(request)
-    result = run_sweep(request, family, strengths, subject.models, subject.inputs, not options.quiet, known)
+    is_quiet = options.quiet or not is_first()
+    result = run_sweep(request, family, strengths, subject.models, subject.inputs, not is_quiet, known, engine)
+    if not is_first():
+        return  # another process of torchrun has the same result and writes it
     show(result, subject.notes, options)
     if options.plot is not None:
         from jostle.figures import save

@@ -60,6 +60,11 @@ class Pace:
         self._clock = clock or time.monotonic
         self._began = self._clock()
 
+    @property
+    def seconds(self) -> float:
+        """Seconds since the beginning."""
+        return self._clock() - self._began
+
     def seconds_left(self, share: float) -> float:
         """Seconds until all is done, if this share has been done since the beginning."""
-        return (self._clock() - self._began) * (1 - share) / max(share, 1e-9)
+        return self.seconds * (1 - share) / max(share, 1e-9)

@@ -15,7 +15,10 @@ Show = Callable[[Any, State], None]  # told a unit and how far it is
 
 
 class Work(Protocol):
-    """What travels once to every worker, and does units there."""
+    """What travels once to every worker, and does units there.
+
+    If its attribute ``has_tensors`` is true, tensors are mapped into the memory of workers, which then share them.
+    """
 
     def do(self, unit: Any, report: Report) -> Any:
         """What this unit gives: a function of the work and the unit alone."""

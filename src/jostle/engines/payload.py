@@ -7,7 +7,6 @@ that its writer started, from a folder that nobody else can write to.
 
 import io
 import pickle
-import sys
 from pathlib import Path
 from typing import IO, Any
 
@@ -44,7 +43,7 @@ def write(thing: Any, path: Path, what: str) -> None:
 
 def dump(thing: Any, file: IO[bytes], what: str) -> None:
     """Write a thing to an open file."""
-    if "torch" not in sys.modules:  # then there are no tensors, and a study need not wait for torch
+    if not getattr(thing, "has_tensors", False):  # then nobody need wait for torch
         file.write(dumps(thing, what))
         return
     import torch

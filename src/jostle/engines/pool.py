@@ -56,6 +56,10 @@ class Worker(ABC):
     def end(self) -> None:
         """End the worker at once, if it has not ended."""
 
+    def peek(self) -> "Event | None":
+        """What a worker without a unit has said since; None if it is still opening its work."""
+        return None
+
 
 class Hands(ABC):
     """How workers of one kind are hired and listened to."""
@@ -103,6 +107,7 @@ class Pool(Crew):
     tries: int = TRIES
     workers: list[Worker] = field(default_factory=list)
     deaths: int = 0
+    ready: list[Worker] = field(default_factory=list)
 
     def outcomes(self, units: Iterable[Any], show: Show) -> Generator[tuple[int, Outcome], None, None]:
         """(number of a unit, its outcome), in the order in which units end."""
@@ -160,6 +165,19 @@ class Pool(Crew):
         """Hire all workers before there are units for them; ``readiness`` tells when they have opened the work."""
         while len(self.workers) < self.count:
             self.workers.append(self.hands.hire())
+
+    def readiness(self) -> bool | None:
+        """Whether all workers have opened the work; None if one of them cannot. Nothing is waited for."""
+        for worker in self.workers:
+            if worker in self.ready:
+                continue
+            event = worker.peek()
+            if event is None:
+                return False
+            if not isinstance(event, Ready):
+                return None
+            self.ready.append(worker)
+        return True
 
     def close(self) -> None:
         """End all workers."""

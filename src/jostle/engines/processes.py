@@ -87,6 +87,15 @@ class _Process(Worker):
         self.process.wait()
         self.connection.close()
 
+    def peek(self) -> Event | None:
+        """What the process has said, if anything."""
+        if not self.connection.poll():
+            return None
+        try:
+            return cast(Event, payload.loads(self.connection.recv_bytes()))
+        except (EOFError, OSError):
+            return self.death()
+
     def death(self) -> Death:
         """How the process ended."""
         code = self.process.wait()

@@ -15,6 +15,7 @@ from jostle.base.errors import UsageError
 from jostle.base.estimate import provenance
 from jostle.base.progress import Reporter
 from jostle.base.trackers import make_senders
+from jostle.engines import Engine, choose
 from jostle.estimates.per_input import plan_for_clusters, plan_for_labels, refine
 from jostle.estimates.request import Model, Request
 from jostle.estimates.result import Comparison, Difference, MeanChange, Measurement
@@ -66,6 +67,8 @@ def measure(
     seed: int = 0,
     batch_size: int | None = None,
     device: str | None = None,
+    engine: Engine | str | None = None,
+    workers: int | None = None,
     progress: progress_bar.Progress = False,
     name: str = "model",
     samples: bool = False,
@@ -108,6 +111,10 @@ def measure(
         batch_size: the most inputs that the model is given at once; by default as many as suit the model, up to 256;
             batches of texts may be smaller, see ``docs/text.md``.
         device: where the model runs; by default where it is.
+        engine: where units of the measurement are evaluated: ``serial``, ``processes``, ``ray``, ``torchrun``, or an
+            engine of ``jostle.engines``, which takes its CPUs and GPUs. No engine changes a number. By default this
+            process, and several if that saves time, see docs/cluster.md.
+        workers: how many processes, or workers of a Ray cluster, each with one thread.
         progress: true for a bar on a terminal and plain lines elsewhere, or a function of ``progress.State``.
         name: how messages and files call the model.
         samples: whether to keep what became of every input and token (``.samples``); all inputs are then drawn alike.
@@ -131,8 +138,8 @@ def measure(
         batch_size=batch_size,
         device=device,
     )
-    senders = make_senders(tracker)  # raises before any work
-    found = _run_refined(request, {name: model}, inputs, progress, labels, cluster, samples)[name]
+    senders, doing = make_senders(tracker), choose(engine, workers)  # raise before any work
+    found = _run_refined(request, {name: model}, inputs, progress, labels, cluster, samples, doing)[name]
     return _deliver(found, tracker if senders else ())
 
 
@@ -153,6 +160,8 @@ def compare(
     seed: int = 0,
     batch_size: int | None = None,
     device: str | None = None,
+    engine: Engine | str | None = None,
+    workers: int | None = None,
     progress: progress_bar.Progress = False,
     samples: bool = False,
     tracker: Any = (),
@@ -185,8 +194,8 @@ def compare(
         batch_size=batch_size,
         device=device,
     )
-    senders = make_senders(tracker)
-    found = _run_refined(request, models, inputs, progress, labels, cluster, samples)
+    senders, doing = make_senders(tracker), choose(engine, workers)
+    found = _run_refined(request, models, inputs, progress, labels, cluster, samples, doing)
     return _deliver(found, tracker if senders else ())
 
 
@@ -208,13 +217,14 @@ def _run_refined(
     labels: Any,
     cluster: Any,
     samples: bool,
+    engine: Engine,
 ) -> Comparison:
     """``run_request``, with what labels and clusters add."""
     if labels is None and cluster is None:
-        return run_request(request, models, inputs, progress, samples=samples)
+        return run_request(request, models, inputs, progress, samples=samples, engine=engine)
     request = plan_for_labels(request) if cluster is None else plan_for_clusters(request)
     held = request.read_inputs(inputs, models.values())
-    found = run_request(request, models, held, progress, samples=samples)
+    found = run_request(request, models, held, progress, samples=samples, engine=engine)
     return refine(found, request, models, held, labels, cluster)
 
 
@@ -225,6 +235,7 @@ def run_request(
     progress: progress_bar.Progress = False,
     known: Mapping[str, Iterable[str]] | None = None,
     samples: bool = False,
+    engine: Engine | None = None,
 ) -> Comparison:
     """What ``compare`` returns, without Python warnings, and also after Ctrl-C: ``stopped`` is then ``interrupted``.
 
@@ -235,11 +246,13 @@ def run_request(
         progress: as for ``measure``.
         known: warnings about models, by name, that are known before they are asked; they come after the others.
         samples: as for ``measure``.
+        engine: who evaluates; None for this process.
     """
     started = time.perf_counter()
     request = plan_for_labels(request) if samples else request
     evaluation = request.prepare(models, inputs)
-    with closing(progress_bar.reporter(progress, ", ".join(map(str, models)))) as report:
+    shown = closing(progress_bar.reporter(progress, ", ".join(map(str, models))))
+    with evaluation.staff.working(engine), shown as report:
         run = make_run(request, evaluation, report)
         run.recorder = TrialRecorder(evaluation.inputs, request, len(models)) if samples else None
         run.go()

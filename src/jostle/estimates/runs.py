@@ -6,6 +6,7 @@
 import functools
 import itertools
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import Generic, TypeVar
@@ -26,6 +27,7 @@ AnyPlan = TypeVar("AnyPlan", Grid, Until)
 AnyTally = TypeVar("AnyTally", GridTally, DrawTally)
 
 _GRID_TRIALS = 2**12  # of a grid that are evaluated together
+_GRID_AHEAD = 2**15  # trials of a grid that a crew is given at a time
 _LEAST_AHEAD, _MOST_AHEAD = 256, 2**13  # draws beyond the next look that are evaluated together
 
 
@@ -78,6 +80,7 @@ class Run(ABC, Generic[AnyPlan, AnyTally]):
                 function.check_steady(self.request.response)
             self.evaluation.check()
             self.evaluation.choose_batches()
+            self.evaluation.staff.open()
             try:
                 self.stopped = self.loop()
             except KeyboardInterrupt:
@@ -115,23 +118,36 @@ class GridRun(Run[Grid, GridTally]):
 
     def loop(self) -> str:
         """Go through the inputs in a random order: clean passes of some of them, then all their trials."""
-        size, done, summary = self.evaluation.batching.batch_size, 0, ""
+        done, summary = 0, ""
 
         def tell() -> None:
             if done:
+                self.evaluation.staff.watch(done / len(self.inputs))
                 self.report(State(done / len(self.inputs), self.evaluation.passes, summary))
 
-        order = self.plan.order(self.inputs, self.request.seed)
-        for start in range(0, len(order), size):
-            chosen = order[start : start + size]
+        for groups in self._groups(self.plan.order(self.inputs, self.request.seed)):
             if self.inputs.items is None:
-                self.evaluation.prepare(chosen)
-            for trials in self.plan.blocks(self.inputs, chosen, block=_GRID_TRIALS):
-                self.count(trials, self.evaluation.changes(trials, tell))
+                self.evaluation.prepare(*groups)
+            blocks = [block for chosen in groups for block in self.plan.blocks(self.inputs, chosen, _GRID_TRIALS)]
+            for trials, changes in zip(blocks, self.evaluation.changes_of(blocks, tell), strict=True):
+                self.count(trials, changes)
                 done += len(np.unique(trials.inputs))
                 summary = "  ".join(f"{tally.value:.4f} ± {tally.half_width:.4f}" for tally in self.singles)
                 tell()
         return "complete"
+
+    def _groups(self, order: Integers) -> Iterator[list[Integers]]:
+        """Inputs in the order of their visits, in groups that have their clean passes in one batch.
+
+        One group at a time in this process, so that Ctrl-C loses little; for a crew, enough groups to keep it busy.
+        """
+        size, done = self.evaluation.batching.batch_size, 0
+        ahead = max(1, _GRID_AHEAD // (size * self.inputs.num_tokens * self.plan.draws))
+        groups = [order[start : start + size] for start in range(0, len(order), size)]
+        while done < len(groups):
+            count = 1 if self.evaluation.staff.crew is None else ahead
+            yield groups[done : done + count]
+            done += count
 
 
 class UntilRun(Run[Until, DrawTally]):
@@ -230,6 +246,7 @@ class UntilRun(Run[Until, DrawTally]):
             return
         looks = [(tally.value, look.low, look.high) for tally in self._deciding for look in (tally.candidate(),)]
         share = 0.0 if self.plan.decided else min(self.plan.share_done(*look) for look in looks)
+        self.evaluation.staff.watch(share)
         summary = "  ".join(f"{value:.4f} [{low:.4f}, {high:.4f}]" for value, low, high in looks)
         self.report(State(share, self.evaluation.passes, summary))
 

@@ -25,6 +25,7 @@ from jostle.base.estimate import OTHER, TARGETS, Interval
 from jostle.base.files import write_text
 from jostle.base.registry import unknown_name
 from jostle.base.table import Row, Tabular
+from jostle.engines import Engine, choose
 from jostle.estimates import tables as made
 from jostle.estimates.measure import Interrupted, JostleWarning, comparison_of, make_comparison, make_run
 from jostle.estimates.request import Model, Request
@@ -66,6 +67,8 @@ def sweep(
     seed: int = 0,
     batch_size: int | None = None,
     device: str | None = None,
+    engine: Engine | str | None = None,
+    workers: int | None = None,
     progress: progress_bar.Progress = False,
     name: str = "model",
 ) -> "Sweep":
@@ -119,7 +122,7 @@ def sweep(
         device=device,
     )
     named = models if isinstance(models, Mapping) else {name: models}
-    result = run_sweep(request, family, strengths, named, inputs, progress)
+    result = run_sweep(request, family, strengths, named, inputs, progress, engine=choose(engine, workers))
     for text in result.warnings:
         warnings.warn(text, JostleWarning, stacklevel=2)
     if result.missing:
@@ -135,6 +138,7 @@ def run_sweep(
     inputs: Any,
     progress: progress_bar.Progress = False,
     known: Mapping[str, Iterable[str]] | None = None,
+    engine: Engine | None = None,
 ) -> "Sweep":
     """What ``sweep`` returns, without Python warnings; ``missing`` names the strengths that Ctrl-C left unmeasured.
 
@@ -142,18 +146,19 @@ def run_sweep(
         request: what is asked at every strength; its perturbation is that of the largest one.
         family: the perturbations.
         strengths: of ``read_strengths``.
-        models, inputs, progress, known: as for ``run_request``.
+        models, inputs, progress, known, engine: as for ``run_request``.
     """
     shared = _shared_level(request.level, strengths, len(models))
     evaluation = request.prepare(models, inputs)
     request = replace(request, plan=request.plan_for(evaluation.inputs))  # one plan for all strengths
     found: dict[float, Comparison] = {}
-    with closing(progress_bar.reporter(progress, ", ".join(map(str, models)))) as report:
+    shown = closing(progress_bar.reporter(progress, ", ".join(map(str, models))))
+    with evaluation.staff.working(engine), shown as report:
         try:
             for strength in strengths:
                 here = replace(request, perturbation=family.at(strength))
-                shown = _part(report, family.parameter, strengths, strength, found)
-                found[strength] = _measure_at(strength, family.parameter, here, evaluation, shared, shown, known)
+                told = _part(report, family.parameter, strengths, strength, found)
+                found[strength] = _measure_at(strength, family.parameter, here, evaluation, shared, told, known)
         except KeyboardInterrupt:
             if not any(strength > 0 for strength in found):
                 raise

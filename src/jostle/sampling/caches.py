@@ -58,6 +58,10 @@ class CacheReader(Reader):
         self._kept: dict[int, Layers] = {}
         self._takes_positions = "position_ids" in inspect.signature(function.model.forward).parameters  # type: ignore[attr-defined]
 
+    def forget(self) -> None:
+        """Texts of another unit are read again: what was kept would depend on the units that came before."""
+        self._kept.clear()
+
     def read(self, part: Moved, pending: Pending, batch: MakeBatch) -> Integers | None:
         """Answer these trials, sorted by the token that moves; None if whole texts are hardly more work."""
         trials = part.trials

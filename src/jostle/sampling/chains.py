@@ -105,6 +105,9 @@ class ChainReader(Reader):
         batching: how many whole inputs may share a batch.
     """
 
+    remembers = True
+    unit = 2**13
+
     def __init__(self, function: TokenFunction, chain: Chain, batching: Batching) -> None:
         self.function, self.chain, self.batching = function, chain, batching
         self.inputs = function.inputs

@@ -4,8 +4,10 @@
 batch, and compare their outputs with those for the clean inputs, which ``References`` remember.
 """
 
+import contextlib
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 import numpy as np
 import torch
@@ -21,6 +23,7 @@ from jostle.sampling.by_token import ByToken
 from jostle.sampling.plans import TOKENS_ON_CPU, Batching, Integers, Trials, inputs_at_once, tokens_at_once
 from jostle.sampling.readers import Changes, Moved, Pending, Reader
 from jostle.sampling.text_checks import Move, check_text, padding_to_fill_with
+from jostle.sampling.units import Made, Staff
 from jostle.tokens import Batch, Inputs, TokenFunction
 from jostle.tokens.padding import beginning_at, close_up, without_free_column
 
@@ -28,6 +31,9 @@ _UNIFORMS_AT_ONCE = 2**15  # 2**18 cost 5 % more in page faults and cache misses
 _BATCHES_AT_ONCE = 32
 _OUTPUTS_AT_ONCE = 2**26  # numbers
 _REMEMBERED_NUMBERS = 2**25
+_UNIT, _LEAST_UNIT = 4, 64  # batches and trials
+
+Tell = Callable[[], object]
 
 
 class TrialEvaluation:
@@ -68,10 +74,20 @@ class TrialEvaluation:
         self._num_uniforms = 1 if self._is_inside else perturbation.num_uniforms(self.inputs.dim)
         self._readers = [readers.find(function, perturbation, self.batching) for function in functions]
         pairs = zip(functions, self._readers, strict=True)
-        self._references = [References(function, response, self.batching, reader) for function, reader in pairs]
+        self.references = [References(function, response, self.batching, reader) for function, reader in pairs]
+        self.staff = Staff(self)
+        self._numbers: int | None = None  # of an answer; None before a model was asked
         self._pad = padding_to_fill_with(perturbation, self.inputs, functions) if perturbation.closes_up else 0
         reads_several = functions[0].readout.reads_several
         self.by_token = ByToken(response, self.inputs, closes_up=perturbation.closes_up) if reads_several else None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What travels to another process: all but who evaluates here."""
+        return {key: value for key, value in vars(self).items() if key != "staff"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self.staff = Staff(self)
 
     @property
     def passes(self) -> int:
@@ -97,6 +113,7 @@ class TrialEvaluation:
             self.batching.batch_size = inputs_at_once(0 if self.inputs.padding is not None else widest)
         if self._is_on_cpu and self.inputs.padding is not None:
             self.batching.most_tokens = tokens_at_once(widest / self.inputs.shape[0])
+        self._numbers = max(function.numbers for function in self.functions)
 
     @property
     def _chunk(self) -> int:
@@ -107,61 +124,138 @@ class TrialEvaluation:
             batches = min(batches, self.inputs.items.room() // size)
         return size * min(max(batches, 1), _BATCHES_AT_ONCE)
 
-    def prepare(self, indices: Integers) -> None:
-        """Ask the models about these clean inputs now, in full batches."""
-        for reference in self._references:
-            reference.prepare(indices)
+    def prepare(self, *groups: Integers) -> None:
+        """Ask the models about these clean inputs now; only inputs of one group share a batch."""
+        if self.staff.crew is not None:
+            self.staff.prepare([references.planned(groups) for references in self.references])
+            return
+        for indices in groups:
+            for references in self.references:
+                references.prepare(indices)
 
-    def changes(self, trials: Trials, tell: Callable[[], object] | None = None) -> Changes:
+    def changes(self, trials: Trials, tell: Tell | None = None) -> Changes:
         """(models, trials): the change in each trial, NaN where a model's output or the change is not finite.
 
         Arguments:
             trials: in any order and number; many at once fill batches better.
             tell: called now and then, after a few batches.
         """
+        return next(self.changes_of([trials], tell))
+
+    def changes_of(self, blocks: Iterable[Trials], tell: Tell | None = None) -> Iterator[Changes]:
+        """``changes`` of some blocks of trials, in their order; a crew works on several of them at once."""
+        left = iter(blocks)
+        while self.staff.crew is None:
+            trials = next(left, None)
+            if trials is None:
+                return
+            yield self._counted(self._changes_here(trials, tell))
+        for found in self._changes_elsewhere(list(left), tell):
+            yield self._counted(found)
+
+    def _counted(self, changes: Changes) -> Changes:
+        self.nonfinite += np.isnan(changes).sum(axis=1)
+        return changes
+
+    def _changes_here(self, trials: Trials, tell: Tell | None) -> Changes:
         out = np.zeros((len(self.functions), len(trials)))
-        for index, rows, asked, found in self._compared(trials, tell):
-            out[index, rows] = found if self.by_token is None else self.by_token.total(found, asked)
-        self.nonfinite += np.isnan(out).sum(axis=1)
+        if self.inputs.items is None:
+            self.prepare(trials.inputs)
+        for rows in self._units(trials):
+            out[:, rows] = self.unit_changes(trials[rows], tell)
         return out
+
+    def _changes_elsewhere(self, blocks: list[Trials], tell: Tell | None) -> Iterator[Changes]:
+        """The changes of these blocks, evaluated by the crew."""
+        self._prepare_elsewhere(blocks)
+        units = [self._units(trials) for trials in blocks]
+        found = self.staff.changes(trials[rows] for trials, cut in zip(blocks, units, strict=True) for rows in cut)
+        with contextlib.closing(found):
+            for trials, cut in zip(blocks, units, strict=True):
+                out = np.zeros((len(self.functions), len(trials)))
+                for rows in cut:
+                    out[:, rows] = next(found)
+                    if tell is not None:
+                        tell()
+                yield out
+
+    def _prepare_elsewhere(self, blocks: list[Trials]) -> None:
+        """Have the clean passes made, in the batches in which this process would make them."""
+        asked = [trials.inputs for trials in blocks]
+        if self.inputs.items is not None:
+            units = ((trials, unit) for trials in blocks for unit in self._units(trials))
+            asked = [trials.inputs[rows] for trials, unit in units for rows in self._parts(unit)]
+        self.prepare(*asked)
+
+    def unit_changes(self, trials: Trials, tell: Tell | None = None) -> Changes:
+        """(models, trials) of one unit, evaluated in this process; it depends on no other unit."""
+        out = np.zeros((len(self.functions), len(trials)))
+        for reader in self._readers:
+            if reader is not None:
+                reader.forget()
+        for part in self._parts(np.arange(len(trials))):
+            for index, rows, asked, found in self._compared(trials, part):
+                out[index, rows] = found if self.by_token is None else self.by_token.total(found, asked)
+            if tell is not None:
+                tell()
+        return out
+
+    @property
+    def remembers(self) -> bool:
+        """Whether a model is read from what was remembered of clean inputs; its units depend on what came before."""
+        return any(reader is not None and reader.remembers for reader in self._readers)
+
+    def _units(self, trials: Trials) -> list[Integers]:
+        """The places of these trials, cut into units, in an order that suits batches."""
+        return _cut(self.batching.order(trials.inputs), self._unit)
+
+    def _parts(self, rows: Integers) -> list[Integers]:
+        """A unit, cut into what is in memory at once."""
+        return _cut(rows, self._part)
+
+    @property
+    def _most(self) -> int:
+        """About how many trials a unit has: few, so that there are enough for all workers, but some batches."""
+        plain = max(_UNIT * self.batching.batch_size, _LEAST_UNIT)
+        return max(plain if reader is None else reader.unit for reader in self._readers)
+
+    @property
+    def _part(self) -> int:
+        """How many trials are asked about before their outputs are compared: a vocabulary at each token is large."""
+        numbers = max(function.numbers for function in self.functions) if self._numbers is None else self._numbers
+        return max(1, min(self._chunk, _OUTPUTS_AT_ONCE // max(numbers, 1), self._most))
+
+    @property
+    def _unit(self) -> int:
+        """How many trials a unit has: whole parts."""
+        return -(-self._most // self._part) * self._part
 
     def changes_by_token(self, trials: Trials) -> Changes:
         """(models, trials, places): the change of the answer at each token, for responses that read several."""
         assert self.by_token is not None
         out = np.zeros((len(self.functions), len(trials), self.by_token.width))
-        for index, rows, asked, found in self._compared(trials):
-            out[index, rows] = self.by_token.changes(found, asked)
+        if self.inputs.items is None:
+            self.prepare(trials.inputs)
+        for part in self._parts(self.batching.order(trials.inputs)):
+            for index, rows, asked, found in self._compared(trials, part):
+                out[index, rows] = self.by_token.changes(found, asked)
         return out
 
-    def _compared(
-        self, trials: Trials, tell: Callable[[], object] | None = None
-    ) -> Iterator[tuple[int, Integers, Trials, Changes]]:
-        """(model, rows, trials, changes), part by part; trials that move nothing are left out."""
-        order, chunk = self.batching.order(trials.inputs), self._chunk_of_outputs()
-        reads_once = self.inputs.items is not None  # then an item is clean, perturbed and forgotten before the next
-        if not reads_once:
-            self.prepare(trials.inputs)
-        for start in range(0, len(trials), chunk):
-            rows = order[start : start + chunk]
-            if reads_once:
-                self.prepare(trials.inputs[rows])
-            part = self._moved(trials[rows])
-            pending = [Pending(function, self.response) for function in self.functions]
-            for index, order_asked in enumerate(self._ask(part, pending)):
-                asked = part.trials[order_asked]
-                if not len(asked):
-                    continue
-                references = self._references[index].of(asked.inputs)
-                if self.by_token is not None:
-                    references = self.by_token.references(references, asked)
-                yield index, rows[part.places[order_asked]], asked, pending[index].changes(references)
-            if tell is not None:
-                tell()
-
-    def _chunk_of_outputs(self) -> int:
-        """How many trials are asked about before their outputs are compared: a vocabulary at each token is large."""
-        numbers = max(function.numbers for function in self.functions)
-        return max(1, min(self._chunk, _OUTPUTS_AT_ONCE // max(numbers, 1)))
+    def _compared(self, trials: Trials, rows: Integers) -> Iterator[tuple[int, Integers, Trials, Changes]]:
+        """(model, places, trials, changes) of the trials in places ``rows``; those that move nothing are left out."""
+        if self.inputs.items is not None:  # then an item is clean, perturbed and forgotten before the next
+            for references in self.references:
+                references.prepare(trials.inputs[rows])
+        part = self._moved(trials[rows])
+        pending = [Pending(function, self.response) for function in self.functions]
+        for index, order_asked in enumerate(self._ask(part, pending)):
+            asked = part.trials[order_asked]
+            if not len(asked):
+                continue
+            clean = self.references[index].of(asked.inputs)
+            if self.by_token is not None:
+                clean = self.by_token.references(clean, asked)
+            yield index, rows[part.places[order_asked]], asked, pending[index].changes(clean)
 
     def _ask(self, part: Moved, pending: list[Pending]) -> list[Integers]:
         """Ask every model about these trials; returns for each model the order in which it answered them."""
@@ -264,16 +358,16 @@ class TrialEvaluation:
     @property
     def knows_margins(self) -> bool:
         """Whether the first model's clean outputs tell how far they are from a change, as far as they are known."""
-        return self._references[0].margins is not None
+        return self.references[0].margins is not None
 
     @property
     def unasked(self) -> int:
         """How many clean inputs the first model has not been asked about."""
-        return int(np.count_nonzero(~self._references[0].is_known(np.arange(len(self.inputs)))))
+        return int(np.count_nonzero(~self.references[0].is_known(np.arange(len(self.inputs)))))
 
     def margins(self) -> NDArray[np.float64]:
         """(N,) how far each clean output of the first model is from a change; all of them must be prepared."""
-        margins = self._references[0].margins
+        margins = self.references[0].margins
         assert margins is not None
         return margins
 
@@ -281,7 +375,7 @@ class TrialEvaluation:
         """(trials,): passes that a model needs for the first 1, 2, ... of these trials, clean passes included."""
         fresh = np.zeros(len(trials), dtype=np.int64)
         first_seen = np.unique(trials.inputs, return_index=True)[1]
-        fresh[first_seen] = ~self._references[0].is_known(trials.inputs[first_seen])
+        fresh[first_seen] = ~self.references[0].is_known(trials.inputs[first_seen])
         return np.cumsum(1 + fresh)
 
 
@@ -307,29 +401,72 @@ class References:
         if not self._is_too_large:
             self.of(indices)
 
+    def planned(self, groups: Iterable[Integers]) -> list[Integers]:
+        """The batches in which ``prepare`` of one group after the other would ask about them."""
+        if self._is_too_large:
+            return []
+        known, batches = self._known.copy(), list[Integers]()
+        for indices in groups:
+            batches += self._batches(indices, known)
+            known[indices] = True
+        return batches
+
+    def _batches(self, indices: Integers, known: NDArray[np.bool_]) -> list[Integers]:
+        distinct = np.unique(indices)
+        missing = distinct[~known[distinct]]
+        missing = missing[self.batching.order(missing)]
+        return [missing[cut] for cut in self.batching.cuts(missing)]
+
+    def keep(self, batches: list[Integers], made: list[Made]) -> None:
+        """Remember what was made of these batches, unless it is too large for that."""
+        if not made or self._is_too_large:
+            return
+        first = made[0][0]
+        if self._store is None and len(self._known) * first[0].numel() > _REMEMBERED_NUMBERS:
+            self._is_too_large, self.margins = True, None
+            return
+        if self._store is None:
+            self._store = torch.empty((len(self._known), *first.shape[1:]), dtype=first.dtype)
+        for batch, (references, margins) in zip(batches, made, strict=True):
+            self._store[torch.from_numpy(batch)] = references
+            self._known[batch] = True
+            if self.margins is None or margins is None:
+                self.margins = None
+            else:
+                self.margins[batch] = margins
+
+    def tell(self, indices: Integers) -> tuple[Integers, Tensor] | None:
+        """What is remembered of these inputs, for ``learn`` in another process; None if it is too large to keep."""
+        return None if self._is_too_large or self._store is None else (indices, self._store[torch.from_numpy(indices)])
+
+    def learn(self, known: tuple[Integers, Tensor] | None) -> None:
+        """Remember what another process told."""
+        if known is None:
+            self._is_too_large = True
+            return
+        if self._store is None:
+            self._store = torch.empty((len(self._known), *known[1].shape[1:]), dtype=known[1].dtype)
+        self._store[torch.from_numpy(known[0])] = known[1]
+        self._known[known[0]] = True
+
     def of(self, indices: Integers) -> Tensor:
         """The references of these inputs, (len(indices), ...)."""
         if not len(indices):
             return torch.empty(0)
         if self._store is not None and self._known[indices].all():
             return self._store[torch.from_numpy(indices)]
-        distinct, back = np.unique(indices, return_inverse=True)
-        missing = distinct[~self._known[distinct]]
-        order = self.batching.order(missing)
-        missing = missing[order]
-        made = [self._make(missing[cut]) for cut in self.batching.cuts(missing)]
-        if made and self._store is None and len(self._known) * made[0][0].numel() > _REMEMBERED_NUMBERS:
-            self._is_too_large, self.margins = True, None
-            return torch.cat(made)[torch.from_numpy(np.argsort(order)[back])]
-        if made:
-            if self._store is None:
-                self._store = torch.empty((len(self._known), *made[0].shape[1:]), dtype=made[0].dtype)
-            self._store[torch.from_numpy(missing)] = torch.cat(made)
-            self._known[missing] = True
-        assert self._store is not None
-        return self._store[torch.from_numpy(indices)]
+        batches = self._batches(indices, self._known)
+        made = [self.make(batch) for batch in batches]
+        self.keep(batches, made)
+        if self._store is not None:
+            return self._store[torch.from_numpy(indices)]
+        asked = np.concatenate(batches)
+        order = np.argsort(asked)
+        places = order[np.searchsorted(asked, indices, sorter=order)]
+        return torch.cat([references for references, _ in made])[torch.from_numpy(places)]
 
-    def _make(self, indices: Integers) -> Tensor:
+    def make(self, indices: Integers) -> Made:
+        """The references and margins of a batch of inputs."""
         through = None if self.reader is None else self.reader.remembering(indices)
         outputs = self.function(self.batching.batch(indices)[0], through=through)
         finite = outputs.reshape(len(outputs), -1).isfinite().all(dim=1).numpy()
@@ -339,8 +476,10 @@ class References:
                 f"infinity (first: input {indices[~finite][0]}); its predictions there mean nothing"
             )
         margins = None if self.margins is None else self.response.margins(outputs)
-        if self.margins is None or margins is None:
-            self.margins = None
-        else:
-            self.margins[indices] = margins.numpy()
-        return self.response.reference(outputs.clone())  # a model may use the same memory again
+        references = self.response.reference(outputs.clone())  # a model may use the same memory again
+        return references, None if margins is None else margins.numpy()
+
+
+def _cut(rows: Integers, size: int) -> list[Integers]:
+    """Pieces of this size; the last one may be smaller."""
+    return [rows[start : start + size] for start in range(0, len(rows), size)]

@@ -52,6 +52,8 @@ class PrefixReader(Reader):
         batching: how many trials and tokens may share a batch.
     """
 
+    unit = 2**12
+
     def __init__(self, function: TokenFunction, batching: Batching) -> None:
         assert isinstance(function.model, CausalTextModel)
         assert function.inputs.padding is not None

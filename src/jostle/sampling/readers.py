@@ -56,7 +56,17 @@ class Reader(ABC):
 
     A reader must find out by itself whether it can be trusted, by asking the model about a few inputs both ways before
     its first answer: a subclass or a hook may have changed what the model computes. ``agree`` compares two answers.
+
+    Attributes:
+        remembers: whether its answers depend on which clean inputs it was asked to remember, and with which others.
+        unit: about how many trials it is best asked about together.
     """
+
+    remembers: bool = False
+    unit: int = 2**10
+
+    def forget(self) -> None:  # noqa: B027
+        """A new unit begins; unless it ``remembers``, a reader must not depend on earlier ones."""
 
     def remembering(self, indices: Integers) -> Through | None:  # noqa: ARG002
         """What to call in the place of the model for the clean pass of these inputs, to remember something of them.

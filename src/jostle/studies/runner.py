@@ -147,11 +147,13 @@ def run(
         file = folders.open_records(plan.folder, whose)
         where = None if data is None else Path(data)
 
+        count = getattr(doing, "workers", None) or 1
+
         def finish(plan: _Plan) -> Result:
             jobs = _unfinished(plan, file, where, device)
             if jobs:
                 session = SessionLine(
-                    cells=len(plan.cells), workers=workers or 1, device=device, provenance=provenance(), looks=looks
+                    cells=len(plan.cells), workers=count, device=device, provenance=provenance(), looks=looks
                 )
                 _work(plan, jobs, doing, file, file.begin_session(session), progress)
             return _sum_up(plan, file)

@@ -72,6 +72,10 @@ class TokenFunction:
             check_fits(model, inputs.ids(), inputs.padding, inputs.has_mask, name)
         self.device = on_device(device, model) if device else device_of(model)
 
+    def move(self, device: str) -> None:
+        """Ask the model there from now on."""
+        self.device = on_device(device, self.model)
+
     @contextlib.contextmanager
     def evaluating(self) -> Iterator[None]:
         """Inside, the model is in eval mode and no gradients are recorded; afterwards every part has its own mode."""
