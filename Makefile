@@ -47,6 +47,7 @@ tutorial: $(VENV)/.demo  ## run docs/tutorial.md and write it as a notebook, exa
 
 scoreboard: $(VENV)/.demo  ## write what the records say: README's questions, docs/reproducing.md, a page per study
 	$(BIN)/python tools/scoreboard.py
+	$(BIN)/python tools/references.py
 
 norms: $(VENV)/.demo  ## write the numbers of docs/norms.md from the records of its studies
 	$(BIN)/python tools/norms.py

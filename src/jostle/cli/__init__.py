@@ -58,13 +58,18 @@ def _run(words: list[str], debug: bool) -> None:
 
     from jostle.base.errors import JostleError
     from jostle.cli.app import app
+    from jostle.cli.config import configured, take_config
     from jostle.cli.output import remember_command, results_only
 
     remember_command(words)
     _keep_memory()
     try:
         # With --json the output is JSON and nothing else, whatever a model prints: see output.say.
-        with contextlib.redirect_stdout(results_only()) if "--json" in words else contextlib.nullcontext():
+        words, config = take_config(words)
+        with (
+            contextlib.redirect_stdout(results_only()) if "--json" in words else contextlib.nullcontext(),
+            configured(app, config, words[0] if words else ""),
+        ):
             app(words, exit_on_error=False, print_error=False, result_action=_ignore)
     except JostleError as error:
         _fail(str(error), error.exit_code, debug)

@@ -8,6 +8,7 @@ import jostle
 from jostle.cli.boolean import boolean
 from jostle.cli.certify import certify
 from jostle.cli.change import change
+from jostle.cli.completion import completion
 from jostle.cli.corrupt import corrupt
 from jostle.cli.data import data
 from jostle.cli.influence import influence
@@ -43,7 +44,10 @@ Start here:
   jostle corrupt --help  images under common corruptions, as a picture or a file
   jostle list studies    what can be reproduced; jostle run NAME does it
 
-Errors are one line; add --debug to any command for the whole traceback.
+Any command takes its options from a file, too: --config experiment.toml
+(or .yaml), with the names of the options. jostle completion bash|zsh|fish
+prints what a shell needs to complete them. Errors are one line; add --debug
+to any command for the whole traceback.
 """
 
 app = App(
@@ -70,6 +74,7 @@ app.command(run)
 app.command(report)
 app.command(data)
 app.command(list_names, name="list")
+app.command(completion)
 for published in entry_points(group="jostle.commands"):  # of this and of other packages
     try:
         app.command(published.load(), name=published.name)

@@ -17,7 +17,7 @@ from jostle.cli.options import (
     weight_files,
     whole,
 )
-from jostle.cli.output import check_outputs, files_read, say, show
+from jostle.cli.output import check_files, say, show
 
 STD_HELP = "Standard deviation of the noise on the whole input; larger noise can prove larger radii, and blurs more."
 DRAWS_HELP = "Draws that bound the probability of the smoothed prediction."
@@ -56,7 +56,7 @@ def certify(
     """
     specs = model_specs([model])
     files = weight_files([] if weights is None else [weights], specs)
-    check_outputs({"--output": options.output}, force=options.force, read=files_read(options, list(files.values())))
+    check_files(options, list(files.values()))
     from jostle.cli.subject import load_models, make_request, read_subject
     from jostle.estimates.certificate import check_certify, run_certify
 

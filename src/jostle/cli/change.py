@@ -19,7 +19,7 @@ from jostle.cli.options import (
     weight_files,
     whole,
 )
-from jostle.cli.output import check_outputs, files_read, say, show
+from jostle.cli.output import check_files, say, show
 
 if TYPE_CHECKING:
     from jostle.estimates import TextChanges
@@ -69,8 +69,7 @@ def change(
     """
     specs = model_specs([model])
     files = weight_files([] if weights is None else [weights], specs)
-    outputs = {"--output": options.output, "--report": options.report}
-    check_outputs(outputs, force=options.force, read=files_read(options, list(files.values())))
+    check_files(options, list(files.values()), {"--report": options.report})
     from jostle.base import specs as read
     from jostle.cli.subject import load_models, read_subject
     from jostle.estimates.texts import change_texts

@@ -20,7 +20,7 @@ from jostle.cli.options import (
     weight_files,
     whole,
 )
-from jostle.cli.output import check_outputs, check_plot, files_read, say, show
+from jostle.cli.output import check_files, check_plot, say, show
 
 if TYPE_CHECKING:
     from jostle.cli.subject import Subject
@@ -93,8 +93,7 @@ def influence(
     specs = model_specs([model])
     files = weight_files([] if weights is None else [weights], specs)
     check_plot(options.plot)
-    outputs = {"--output": options.output, "--report": options.report, "--plot": options.plot}
-    check_outputs(outputs, force=options.force, read=files_read(options, list(files.values())))
+    check_files(options, list(files.values()), {"--report": options.report, "--plot": options.plot})
     if (options.prompt is None) == (not options.data):
         raise UsageError("give the texts: --prompt TEXT, or --data csv:FILE, and not both")
     from jostle.cli.subject import load_models, make_request

@@ -17,7 +17,7 @@ from jostle.cli.options import (
     model_specs,
     weight_files,
 )
-from jostle.cli.output import check_outputs, command_line, files_read, say, show
+from jostle.cli.output import check_files, command_line, open_page, show, tell
 
 if TYPE_CHECKING:
     from jostle.cli.subject import CleanAnswers, Subject
@@ -87,35 +87,64 @@ def run_measurement(
 ) -> None:
     """Measure models by name, print the result and write what the options ask for."""
     engine = engines.chosen()
-    outputs = {"--output": options.output, "--report": options.report}
-    check_outputs(outputs, force=options.force, read=files_read(options, list(weights.values())))
+    check_files(options, list(weights.values()), {"--report": options.report, "--log-samples": options.log_samples})
+    if options.open_ and options.report is None:
+        raise UsageError("--open opens the page that --report writes: give --report report.html too")
     if options.examples < 0 or options.example_draws < 1:
         raise UsageError(
             f"--examples {options.examples} must be at least 0 and --example-draws {options.example_draws} at least 1"
         )
     from jostle.cli.subject import choose_perturbation, load_models, make_request, plan_of, read_subject
     from jostle.engines.torchrun import is_first
+    from jostle.estimates.advice import advice
     from jostle.estimates.measure import run_request
+    from jostle.estimates.samples import check_file
 
+    check_file(options.log_samples)
     plan = plan_of(options)  # wrong numbers raise before anything is loaded
     models, known = load_models(specs, weights, options.seed)
     subject = read_subject(options, models, label=options.label)
     request = make_request(options, subject, choose_perturbation(options, subject), plan)
     answers = subject.ask_clean(request, shown=_shows_images(subject, request, options))
+    keeps = options.log_samples is not None
     is_quiet = options.quiet or not is_first()
-    compared = run_request(request, subject.models, subject.inputs, not is_quiet, known, engine=engine)
+    compared = run_request(request, subject.models, subject.inputs, not is_quiet, known, engine=engine, samples=keeps)
     if not is_first():
         return  # another process of torchrun has the same result and writes it
     if compared.stopped != "interrupted":
         compared = subject.add_certainty(compared, request)
     result = compared if len(compared) > 1 else compared[compared.names[0]]
-    show(result, subject.notes, options)
+    show(result, [*subject.notes, *advice(result), *_references(result, subject, request, options)], options)
+    if options.log_samples is not None:
+        _write_samples(compared, subject, options)
     is_interrupted = compared.stopped == "interrupted"
     if options.report is not None:  # after an interruption without examples, which would take time
         shown = replace(options, examples=0) if is_interrupted else options
         _write_page(subject, request, answers, result, shown, specs)
     if is_interrupted:
         sys.exit(130)
+
+
+def _references(
+    result: "Measurement | Comparison", subject: "Subject", request: "Request", options: MeasureOptions
+) -> list[str]:
+    """What the number can be compared with."""
+    from jostle.cli.references import count_classes, reference_lines
+
+    return reference_lines(result, options.data, count_classes(subject.models, subject.inputs, request))
+
+
+def _write_samples(compared: "Comparison", subject: "Subject", options: MeasureOptions) -> None:
+    from jostle.estimates.samples import write_samples
+
+    assert options.log_samples is not None
+    found = [(name, m.samples) for name, m in compared.measurements.items() if m.samples is not None]
+    if subject.texts is not None:
+        pieces = [subject.texts.reader.pieces(texts) for texts in subject.texts.dataset.texts]
+        for _, each in found:
+            each.source.pieces = pieces
+    write_samples(options.log_samples, found)
+    tell(f"  written to {options.log_samples}", options)
 
 
 def _shows_images(subject: "Subject", request: "Request", options: MeasureOptions) -> bool:
@@ -176,5 +205,6 @@ def _write_page(
         command=command_line(),
     )
     write(page, options.report)
-    if not options.as_json:
-        say(f"  report written to {options.report}")
+    tell(f"  report written to {options.report}", options)
+    if options.open_:
+        open_page(options.report)

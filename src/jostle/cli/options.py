@@ -103,7 +103,14 @@ WORKERS_HELP = "How many processes, or workers of a Ray cluster, work at once."
 ADDRESS_HELP = "Of a running Ray cluster: auto, HOST:6379 or ray://HOST:10001. Default: one on this machine."
 CPUS_HELP = "Threads of each worker. Default: 1 where --workers or --engine is given."
 GPUS_HELP = "GPUs of each worker of Ray; 0.5 if two share one. The models then run there."
-JSON_HELP = "Print the result as JSON and nothing else."
+JSON_HELP = "Print the result as JSON, with notes, and nothing else."
+CSV_HELP = "Also write the numbers, each with low and high, to this file of comma-separated values."
+SAMPLES_HELP = (
+    "Also write what became of every input and every token: a line an input in a .jsonl file, a row a token in a .csv "
+    "file. All inputs are then drawn alike."
+)
+TRACKER_HELP = "Also send the numbers to a tracker: tensorboard:FOLDER, wandb:PROJECT or mlflow:EXPERIMENT."
+OPEN_HELP = "open the page in the browser."
 
 
 def whole(_: Any, tokens: Sequence[Token]) -> int:
@@ -138,6 +145,8 @@ class SubjectOptions:
     batch_size: Annotated[int | None, Parameter(converter=whole, group=OUTPUT, help=BATCH_HELP)] = None
     device: Annotated[str | None, Parameter(group=OUTPUT, help="Where the models run, e.g. cuda.")] = None
     output: Annotated[Path | None, Parameter(name=["--output", "-o"], group=OUTPUT, help=OUTPUT_HELP)] = None
+    csv: Annotated[Path | None, Parameter(group=OUTPUT, help=CSV_HELP)] = None
+    tracker: Annotated[str | None, Parameter(group=OUTPUT, help=TRACKER_HELP)] = None
     force: Annotated[bool, Flag, Parameter(help=FORCE_HELP)] = False
     as_json: Annotated[bool, Flag, Parameter(name="--json", help=JSON_HELP)] = False
     quiet: Annotated[bool, Flag, Parameter(help="No progress.")] = False
@@ -190,7 +199,9 @@ class SamplingOptions(SubjectOptions):
 class MeasureOptions(SamplingOptions):
     """What ``measure`` and ``compare`` take beside the models."""
 
+    log_samples: Annotated[Path | None, Parameter(group=OUTPUT, help=SAMPLES_HELP)] = None
     report: Annotated[Path | None, Parameter(group=OUTPUT, help=REPORT_HELP)] = None
+    open_: Annotated[bool, Flag, Parameter(name="--open", help=f"With --report: {OPEN_HELP}")] = False
     examples: Annotated[int, Parameter(converter=whole, group=OUTPUT, help=EXAMPLES_HELP)] = 6
     example_draws: Annotated[int, Parameter(converter=whole, group=OUTPUT, help=EXAMPLE_DRAWS_HELP)] = 30
 

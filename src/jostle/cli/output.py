@@ -11,12 +11,18 @@ from typing import TYPE_CHECKING, TextIO, cast
 
 from jostle.base.errors import UsageError
 from jostle.base.files import check_writable
+from jostle.base.trackers import check_tracker, open_tracker
 from jostle.cli.options import SubjectOptions
 
 if TYPE_CHECKING:
     from jostle.estimates import Certificates, Comparison, Influence, Measurement, Stability, Sweep, TextChanges
+    from jostle.worst.result import WorstCase
+
+    AnyResult = Measurement | Comparison | Sweep | Stability | Certificates | Influence | TextChanges | WorstCase
 
 _EXAMPLES = {
+    "--csv": "numbers.csv",
+    "--log-samples": "samples.jsonl",
     "-o": "report.html",
     "--report": "report.html",
     "--picture": "flip.png",
@@ -30,6 +36,8 @@ _MARKS = (  # what stands in results, reports and figures that jostle wrote
     b'<svg style="stroke-linejoin:round;stroke-linecap:butt;',
     b"Software\x00jostle",
     b"/Creator (jostle)",
+    b"value,low,high",
+    b'"tokens": [{"token": ',
 )
 _PICTURES = (".svg", ".png", ".pdf")
 _PAGES = (".html", ".htm", "")
@@ -78,6 +86,25 @@ def check_plot(path: Path | None) -> None:
         raise UsageError(f"--plot {path} must end in {', '.join(_PICTURES)}; its ending decides the format")
 
 
+def check_files(
+    options: SubjectOptions,
+    weights: Sequence[str],
+    more: Mapping[str, Path | None] | None = None,
+    read: Sequence[tuple[str, Path | None]] = (),
+) -> None:
+    """``check_outputs`` for what all commands write, and for ``more``; raise also for an unknown tracker.
+
+    Arguments:
+        options: of the command.
+        weights: files of weights.
+        more: further outputs, by option.
+        read: further files that are read, each with its option.
+    """
+    check_tracker(options.tracker)
+    outputs = {"--output": options.output, "--csv": options.csv, **(more or {})}
+    check_outputs(outputs, force=options.force, read=files_read(options, weights, *read))
+
+
 def files_read(
     options: SubjectOptions, weights: Sequence[str], *more: tuple[str, Path | None]
 ) -> list[tuple[str, str | Path | None]]:
@@ -97,7 +124,7 @@ def is_ours(path: Path) -> bool:
 
 
 def show(
-    result: "Measurement | Comparison | Sweep | Stability | Certificates | Influence | TextChanges",
+    result: "AnyResult",
     notes: Iterable[str],
     options: SubjectOptions,
 ) -> None:
@@ -116,8 +143,32 @@ def show(
         say("\n".join([str(result), *(f"  {note}" for note in lines)]))
     if options.output is not None:
         result.save(options.output)
-        if not options.as_json:
-            say(f"  written to {options.output}")
+        tell(f"  written to {options.output}", options)
+    write_tables(result, options)
+
+
+def write_tables(result: "AnyResult", options: SubjectOptions) -> None:
+    """Write the comma-separated values and send the numbers to a tracker, if the options ask for it."""
+    if options.csv is not None:
+        result.to_csv(options.csv)
+        tell(f"  written to {options.csv}", options)
+    if options.tracker is not None:
+        with open_tracker(options.tracker) as tracker:
+            result.send_to(tracker)
+        tell(f"  sent to {options.tracker}", options)
+
+
+def tell(text: str, options: SubjectOptions) -> None:
+    """Print a line for people; not where the output is JSON."""
+    if not options.as_json:
+        say(text)
+
+
+def open_page(path: Path) -> None:
+    """Show a page in the browser; where there is none, nothing happens."""
+    import webbrowser
+
+    webbrowser.open(path.resolve().as_uri())
 
 
 class _Diverted(io.TextIOBase):

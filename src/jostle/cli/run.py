@@ -9,7 +9,8 @@ from cyclopts import Parameter
 from rich.console import Console
 
 from jostle.base.errors import FailureError, JostleError, UsageError
-from jostle.cli.options import EngineOptions, whole
+from jostle.base.trackers import check_tracker, open_tracker, send
+from jostle.cli.options import TRACKER_HELP, EngineOptions, whole
 from jostle.cli.output import say
 
 if TYPE_CHECKING:
@@ -56,6 +57,7 @@ def run(
     as_json: Annotated[
         bool, Parameter(name="--json", negative="", show_default=False, help="Print a list of summaries as JSON.")
     ] = False,
+    tracker: Annotated[str | None, Parameter(help=TRACKER_HELP)] = None,
     quiet: Annotated[bool, Parameter(negative="", show_default=False, help="No progress.")] = False,
 ) -> None:
     """Run studies. Each is one figure or table of a paper and ends in a verdict.
@@ -69,6 +71,7 @@ def run(
     """
     console = Console(stderr=True, highlight=False, soft_wrap=True)
     overrides = _read_pairs(set_ or [])
+    check_tracker(tracker)
     os.environ.update(_KEEP_MEMORY | os.environ)  # what the user has set stays
     engine = engines.chosen() if engines != EngineOptions() else None
     asks_more = bool(overrides) or fresh or data is not None
@@ -113,8 +116,22 @@ def run(
         end(result.summary, result.folder)
     if as_json:
         say(json.dumps([studies.to_plain(summary) for summary in summaries], indent=1))
+    _send(summaries, tracker, as_json)
     if failed:
         raise _join_errors(failed)
+
+
+def _send(summaries: "list[studies.Summary]", tracker: str | None, as_json: bool) -> None:
+    """Send what the studies found to the tracker, if there is one."""
+    if tracker is None or not summaries:
+        return
+    from jostle.studies.runner import finding_numbers
+
+    with open_tracker(tracker) as opened:
+        for summary in summaries:
+            send(opened, finding_numbers(summary))
+    if not as_json:
+        say(f"  sent to {tracker}")
 
 
 def _look_for_finished(

@@ -9,7 +9,7 @@ from cyclopts import Parameter
 
 from jostle.base.errors import UsageError
 from jostle.cli.options import MODEL_HELP, OUTPUT, WEIGHTS_HELP, WHAT, SamplingOptions, model_specs, weight_files
-from jostle.cli.output import check_outputs, check_plot, files_read, say, show
+from jostle.cli.output import check_files, check_plot, say, show
 
 if TYPE_CHECKING:
     from jostle.cli.subject import Subject
@@ -71,9 +71,8 @@ def stability(
     """
     specs = model_specs([model])
     files = weight_files([] if weights is None else [weights], specs)
-    outputs = {"--output": options.output, "--plot": options.plot}
     check_plot(options.plot)
-    check_outputs(outputs, force=options.force, read=files_read(options, list(files.values())))
+    check_files(options, list(files.values()), {"--plot": options.plot})
     from jostle.cli.subject import load_models, make_request, plan_of, read_subject
     from jostle.estimates.stability import STILL, as_response, read_rhos, run_stability
     from jostle.perturbations import Correlated

@@ -19,7 +19,7 @@ from jostle.cli.options import (
     model_specs,
     weight_files,
 )
-from jostle.cli.output import check_outputs, check_plot, command_line, files_read, say, show
+from jostle.cli.output import check_files, check_plot, command_line, say, show
 
 if TYPE_CHECKING:
     from jostle.cli.subject import Subject
@@ -71,8 +71,7 @@ def sweep(
     specs = model_specs(model)
     files = weight_files(weights or [], specs)
     check_plot(options.plot)
-    outputs = {"--output": options.output, "--plot": options.plot, "--report": options.report}
-    check_outputs(outputs, force=options.force, read=files_read(options, list(files.values())))
+    check_files(options, list(files.values()), {"--plot": options.plot, "--report": options.report})
     engine = engines.chosen()
     from jostle.cli.subject import load_models, make_request, plan_of, read_subject
     from jostle.engines.torchrun import is_first

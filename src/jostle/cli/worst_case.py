@@ -1,6 +1,5 @@
 """``jostle worst-case``: the largest change that one token can make, and a picture of it."""
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,7 +9,7 @@ from cyclopts import Parameter
 from jostle.base.errors import UsageError
 from jostle.base.files import parse_json, read_text
 from jostle.cli.options import MODEL_HELP, OUTPUT, WEIGHTS_HELP, WHAT, SubjectOptions, model_specs, weight_files, whole
-from jostle.cli.output import check_outputs, command_line, files_read, say
+from jostle.cli.output import check_files, command_line, show, tell
 
 if TYPE_CHECKING:
     from jostle.cli.subject import Subject
@@ -83,9 +82,8 @@ def worst_case(
     specs = model_specs([model])
     [name] = specs
     files = weight_files([] if weights is None else [weights], specs)
-    read = files_read(options, list(files.values()), ("--words", options.words))
-    outputs = {"--output": options.output, "--picture": options.picture, "--report": options.report}
-    check_outputs(outputs, force=options.force, read=read)
+    outputs = {"--picture": options.picture, "--report": options.report}
+    check_files(options, list(files.values()), outputs, [("--words", options.words)])
     if options.picture is not None and options.picture.suffix.lower() not in _PICTURES:
         raise UsageError(f"--picture {options.picture} must end in {', '.join(_PICTURES)}")
     radii, positions = _radii(options.radius), _positions(options.positions)
@@ -99,21 +97,14 @@ def worst_case(
     _check_shown(options.shown, _count(subject.inputs, options.limit), f"those of --data {options.data}")
     found = _search(name, subject, options, radii, positions, known.get(name, []))
     found.warnings[:] = [text.replace("relative=False", "--absolute") for text in found.warnings]
-    notes = [f"  note: {note}" for note in subject.notes]
-    say(json.dumps(found.to_dict(), indent=1) if options.as_json else "\n".join([str(found), *notes]))
-    written = []
-    if options.output is not None:
-        found.save(options.output)
-        written.append(f"  written to {options.output}")
+    show(found, [f"note: {note}" for note in subject.notes], options)
     if subject.texts is not None and words is None:
         words = _words_of(subject.texts.reader.tokenizer)
     if options.report is not None:
         _write_page(found, specs[name], subject, options, words, options.report)
-        written.append(f"  report written to {options.report}")
+        tell(f"  report written to {options.report}", options)
     if options.picture is not None:
-        written.append(_draw(found, subject.inputs, options.shown, words, options.picture))
-    if written and not options.as_json:
-        say("\n".join(written))
+        tell(_draw(found, subject.inputs, options.shown, words, options.picture), options)
 
 
 def _write_page(

@@ -12,6 +12,7 @@ from jostle.base.estimate import provenance
 from jostle.base.progress import Progress, Reporter, State, reporter
 from jostle.base.registry import unknown_name
 from jostle.base.table import Row, Tabular
+from jostle.base.trackers import make_senders
 from jostle.engines import Engine, Processes, Serial, Torchrun, choose
 from jostle.studies import folder as folders
 from jostle.studies.catalogue import get
@@ -78,6 +79,10 @@ class Result(Tabular):
         """A row for each expectation: what was measured, and its verdict."""
         return finding_rows(self.summary)
 
+    def numbers(self) -> dict[str, float]:
+        """What was found, as trackers take it."""
+        return finding_numbers(self.summary)
+
 
 def finding_rows(summary: Summary) -> list[Row]:
     """A row for each finding of a study."""
@@ -98,6 +103,15 @@ def finding_rows(summary: Summary) -> list[Row]:
     ]
 
 
+def finding_numbers(summary: Summary) -> dict[str, float]:
+    """The numbers of a study by name, as trackers take them; ``decided`` is 1 if the claim agrees or disagrees."""
+    found = {"agrees": float(summary.verdict == Verdict.AGREES), "decided": float(summary.verdict != Verdict.UNDECIDED)}
+    for row in finding_rows(summary):
+        ends = {key: row[key] for key in ("value", "low", "high") if row[key] is not None}
+        found |= {f"finding {row['finding']}/{key}": float(number) for key, number in ends.items()}
+    return {f"{summary.name}/{summary.scale}/{key}": number for key, number in found.items()}
+
+
 def run(
     name: str,
     scale: str = "smoke",
@@ -113,6 +127,7 @@ def run(
     device: str = "cpu",
     until_decided: bool = False,
     at_most: int = AT_MOST,
+    tracker: Any = (),
 ) -> Result:
     """Run a study, or continue one that was interrupted. Recorded cells are not done again.
 
@@ -132,7 +147,10 @@ def run(
         until_decided: add seeds until the claim agrees or disagrees. The study is judged at ``seeds`` seeds, at twice
             as many, and so on; each of these looks has a share of the error.
         at_most: the number of seeds at which to stop though it is undecided.
+        tracker: one or several experiment trackers that get the numbers: TensorBoard's ``SummaryWriter``,
+            ``wandb.run``, ``mlflow``, ...
     """
+    make_senders(tracker)  # raises before any work
     plan = _make_plan(name, scale, Path(out), seeds, overrides or {})
     doing = _engine(engine, workers)
     if until_decided and scale == "smoke":
@@ -161,6 +179,7 @@ def run(
         result = _finish_looks(plan, file, looks, finish) if until_decided else finish(plan)
         if not plan.identity.modified:
             mark_finished(name, plan.folder, seeds, at_most if until_decided else None)
+        result.send_to(tracker)
         return result
 
 
