@@ -215,7 +215,7 @@ class Bench(ABC):
     def _evaluation(self, example: Example, noise: GaussianNoise, seed: int = 0) -> Iterator[TrialEvaluation]:
         request = Request.build(tokens=self.tokens, perturbation=noise, seed=seed)
         evaluation = request.prepare(self.models, example.given)
-        with ExitStack() as modes, torch.inference_mode():
+        with ExitStack() as modes:  # no inference_mode: the caller goes on between two updates
             for function in evaluation.functions:
                 modes.enter_context(function.evaluating())
             evaluation.check()
