@@ -33,6 +33,7 @@ class Interval:
             from which the inputs are a random sample.
         method: the construction, in a few words.
         is_known: false where no interval can be given; ``low`` and ``high`` then enclose all values there are.
+        caveat: why the stated coverage is not promised, e.g. ``asymptotic, too few: ...``; empty where it is.
     """
 
     low: float
@@ -41,6 +42,7 @@ class Interval:
     target: Target
     method: str
     is_known: bool = True
+    caveat: str = ""
 
     @property
     def half_width(self) -> float:
@@ -54,7 +56,8 @@ class Interval:
         """A plain dictionary, for JSON; an end at infinity becomes null."""
         low, high = (end if math.isfinite(end) else None for end in (self.low, self.high))
         known = {} if self.is_known else {"is_known": False}
-        return {"low": low, "high": high, "level": self.level, "method": self.method, **known}
+        caveat = {"caveat": self.caveat} if self.caveat else {}
+        return {"low": low, "high": high, "level": self.level, "method": self.method, **known, **caveat}
 
     @classmethod
     def from_dict(cls, target: Target, record: dict[str, Any]) -> "Interval":
@@ -63,7 +66,7 @@ class Interval:
         high = math.inf if record["high"] is None else record["high"]
         # Files of before the key is_known: the one method that gives no interval has a name that begins so.
         is_known = record.get("is_known", not record["method"].startswith("unknown"))
-        return cls(low, high, record["level"], target, record["method"], is_known)
+        return cls(low, high, record["level"], target, record["method"], is_known, record.get("caveat", ""))
 
 
 @dataclass(frozen=True, eq=False)

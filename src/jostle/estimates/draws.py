@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from jostle.base.estimate import OTHER, Interval, Target
 from jostle.estimates.request import Request
 from jostle.estimates.result import NEGLIGIBLE, SIGN_DECIDED, Floats, MeanChange, Profile
-from jostle.estimates.tallies import BINARY, TERNARY, Support
+from jostle.estimates.tallies import BINARY, TERNARY, Support, too_few_positions
 from jostle.intervals import anytime, fixed
 from jostle.intervals.sign import log_evidence, signs
 from jostle.sampling import Trials, Until
@@ -163,6 +163,7 @@ class UntilTally(DrawTally):
         self._all, self._first = Moments.none(self.support), Moments.none(self.support)
         self._by_position = np.zeros((tokens, len(self._all.counts)))
         self._sums, self._visits = np.zeros(num_inputs), np.zeros(num_inputs)
+        self._extremes = {"dataset": (np.inf, -np.inf), "population": (np.inf, -np.inf)}  # of draws, and first visits
         self._real_horizon: float | None = None
         self.decision = ""
         self._pending: tuple[int, str] | None = None  # after how many of the next trials what was decided
@@ -178,6 +179,9 @@ class UntilTally(DrawTally):
         rows = Moments.rows(self.support, changes)
         self._all = Moments(self.support, self._all.counts + rows.sum(axis=0))
         self._first = Moments(self.support, self._first.counts + rows[is_first].sum(axis=0))
+        for target, part in (("dataset", changes), ("population", changes[is_first])):
+            low, high = self._extremes[target]
+            self._extremes[target] = (float(part.min(initial=low)), float(part.max(initial=high)))
         self._changed += int(np.count_nonzero(changes))
         self._sums += np.bincount(inputs, weights=changes, minlength=len(self._sums))
         self._visits += np.bincount(inputs, minlength=len(self._visits))
@@ -375,7 +379,16 @@ class UntilTally(DrawTally):
 
     def _labelled(self, low: float, high: float, target: Target, method: str) -> Interval:
         suffix = "" if target == "dataset" else ", first visits"
-        return Interval(low, high, self.level, target, method + suffix)
+        return Interval(low, high, self.level, target, method + suffix, caveat=self._caveat(target))
+
+    def _caveat(self, target: Target) -> str:
+        """Why the coverage of an interval of real changes is not promised; that of flips always is."""
+        moments = self._one(target)
+        if self.support.is_discrete or not moments.size[0]:
+            return ""
+        mean, squares = float(moments.mean[0]), float(moments.variance[0] * (moments.size[0] - 1))
+        furthest = max(abs(end - mean) for end in self._extremes[target])
+        return fixed.too_few(float(moments.size[0]), furthest**2 / squares if squares > 0 else 1.0)
 
     def estimate(self) -> MeanChange:
         """The estimate from all draws so far."""
@@ -411,6 +424,8 @@ class UntilTally(DrawTally):
         low, high = (np.where(blank, np.nan, end)[back] for end in (low, high))
         counts = moments.size.astype(np.int64)[back]
         method = "confidence sequence, each position on its own"
+        if not self.support.is_discrete:
+            method += too_few_positions(moments.size[back], np.zeros(len(back)))
         positions, special = self.inputs.positions, self.inputs.special_share
         return Profile(moments.mean[back], low, high, counts, positions, "dataset", method, special)
 

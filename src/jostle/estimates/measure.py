@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from jostle.base import progress as progress_bar
 from jostle.base.errors import UsageError
-from jostle.base.estimate import provenance
+from jostle.base.estimate import TARGETS, provenance
 from jostle.base.progress import Reporter
 from jostle.base.trackers import make_senders
 from jostle.engines import Engine, choose
@@ -318,13 +318,22 @@ def make_comparison(
             stopped=stopped,
             nonfinite=lost,
             warnings=[*told, *(known or {}).get(function.name, ())],
-            notes=list(function.notes),
+            notes=[*function.notes, *_caveats(estimate)],
             seconds=seconds,
             provenance=origin,
         )
     names = list(measurements)
     differences = [Difference(**vars(pair), first=names[a], second=names[b]) for (a, b), pair in pairs.items()]
     return Comparison(measurements, differences)
+
+
+def _caveats(estimate: MeanChange) -> list[str]:
+    """Which intervals do not promise their coverage, and why."""
+    return [
+        f"the coverage of the interval for {TARGETS[interval.target]} is not promised: {interval.caveat}"
+        for interval in (estimate.interval, estimate.other)
+        if interval.caveat
+    ]
 
 
 def _nonfinite_warning(name: str, nonfinite: int, estimate: MeanChange) -> list[str]:

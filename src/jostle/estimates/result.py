@@ -384,6 +384,7 @@ class Difference(MeanChange):
         return (
             f"{self.first} - {self.second}: {self.value:+.4g}   [{self.low:+.4g}, {self.high:+.4g}]   "
             f"{self.interval.level:.0%} interval for {TARGETS[self.target]}: {self.verdict}"
+            + (f" ({self.interval.caveat})" if self.interval.caveat else "")
         )
 
     def rows(self, of: str = "result") -> list[Row]:  # noqa: ARG002 - there is one table

@@ -554,4 +554,5 @@ def _ratio(found: Measurement, size: OutputSize) -> Interval:
     residuals = (found.per_input - value * size.squares) / unit
     variance = residuals.var(ddof=1) if len(residuals) > 1 else 0.0
     low, high = fixed.student(1 - value, variance, len(residuals), level)
-    return Interval(float(low), float(high), level, "population", "ratio over inputs, Student's t")
+    caveat = fixed.too_few(len(residuals), fixed.largest_share(residuals))
+    return Interval(float(low), float(high), level, "population", "ratio over inputs, Student's t", caveat=caveat)

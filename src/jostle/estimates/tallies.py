@@ -4,7 +4,7 @@ The size of a grid was fixed beforehand; random draws, which are looked at while
 ``Support`` says which values a change can take, which decides which intervals exist for its mean.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,7 @@ from scipy import special
 from jostle.base.estimate import Interval
 from jostle.estimates.request import Request
 from jostle.estimates.result import Floats, MeanChange, Profile
-from jostle.intervals import fixed
+from jostle.intervals import anytime, fixed
 from jostle.sampling import Grid, Trials
 from jostle.tokens import Inputs
 
@@ -89,6 +89,7 @@ class GridTally:
         low, high = self.support.bounds if self.support.is_discrete else (0.0, 0.0)
         self._sum_counts = np.zeros((tokens, int(high - low) * self.draws + 1))  # tokens by position and sum of draws
         self._moments = np.zeros((3, tokens))  # count, sum and sum of squares of token means, by position
+        self._extremes = np.stack([np.full(tokens, np.inf), np.full(tokens, -np.inf)])  # of token means, by position
 
     def add(self, trials: Trials, changes: Floats) -> None:
         """Count the changes of whole inputs; NaN marks a trial that failed and is left out."""
@@ -139,6 +140,8 @@ class GridTally:
         means = sums / self.draws
         for row, weights in enumerate((np.ones_like(means), means, means**2)):
             self._moments[row] += np.bincount(token[whole], weights=weights, minlength=tokens)
+        np.minimum.at(self._extremes[0], token[whole], means)
+        np.maximum.at(self._extremes[1], token[whole], means)
 
     @property
     def value(self) -> float:
@@ -148,6 +151,11 @@ class GridTally:
 
     def _mean(self, seen: Floats) -> float:
         return fixed.weighted_mean(seen, self._seen_sizes) if self._by_token else float(seen.mean())
+
+    @property
+    def _is_whole(self) -> bool:
+        """Whether all inputs were visited. If not, somebody who watched ended it: intervals must hold at any time."""
+        return bool(np.isfinite(self.per_input).all())
 
     @property
     def _seen_sizes(self) -> Floats:
@@ -164,29 +172,42 @@ class GridTally:
         """The estimate from all inputs visited so far."""
         seen = self.per_input[np.isfinite(self.per_input)]
         value = self._mean(seen)
-        population = Interval(*self._clustered(seen), self.level, "population", self._clustered_method)
+        ends, method, caveat = self._clustered(seen)
+        population = Interval(*ends, self.level, "population", method, caveat=caveat)
         dataset = self._dataset(value, seen, population)
         interval, other = (dataset, population) if self.request.target == "dataset" else (population, dataset)
         return MeanChange(value, interval, other, self.per_input, self._profile(), self.trials)
 
-    @property
-    def _clustered_method(self) -> str:
-        if self._by_token:
-            return "ratio over inputs, " + ("Gaffke's bound" if self.support.is_discrete else "Student's t")
-        return "inputs as clusters, Gaffke's bound" if self.support.is_discrete else "inputs as clusters, Student's t"
+    def _clustered(self, means: Floats) -> tuple[fixed.Ends, str, str]:
+        """An interval from one mean for each input, how it was made, and why its coverage is not promised.
 
-    def _clustered(self, means: Floats) -> tuple[float, float]:
-        """An interval from one mean for each input."""
-        if self._by_token and self.support.is_discrete:
-            return fixed.bounded_ratio(means, self._seen_sizes, self.level, self.support.bounds)
-        if self._by_token:
-            return fixed.student_ratio(means, self._seen_sizes, self.level)
+        Of a grid that was ended early it is a confidence sequence over inputs, which come in random order.
+        """
+        sizes = self._seen_sizes
+        is_ratio = self._by_token and len(np.unique(sizes)) > 1
+        over = "ratio over inputs" if is_ratio else "inputs as clusters"
+        if self.support.is_discrete and not is_ratio:
+            found = fixed.histogram(means)
+            if self._is_whole:
+                return fixed.bounded_mean(*found, self.level, self.support.bounds), f"{over}, Gaffke's bound", ""
+            ends = anytime.bounded_ends(*found, self.level, self.support.bounds)
+            return ends, f"{over}, confidence sequence, betting", ""
+        value = self._mean(means)
+        residuals = sizes * (means - value) / sizes.mean() if is_ratio else means - value
+        largest = sizes if self.support.is_discrete else residuals  # a flip is at most as far away as its size
+        caveat = fixed.too_few(len(means), fixed.largest_share(largest))
+        if not self._is_whole:
+            variance = float(residuals.var(ddof=1)) if len(means) > 1 else 0.0
+            low, high = anytime.asymptotic(value, variance, len(means), self.level, self.num_inputs)
+            return (float(low), float(high)), f"{over}, confidence sequence, asymptotic", caveat
         if self.support.is_discrete:
-            bounds = self.support.bounds
-            return fixed.bounded_mean(*fixed.histogram(means), self.level, bounds)
-        variance = means.var(ddof=1) if len(means) > 1 else 0.0
-        low, high = fixed.student(means.mean(), variance, len(means), self.level)
-        return float(low), float(high)
+            ends = fixed.bounded_ratio(means, sizes, self.level, self.support.bounds)
+            return ends, f"{over}, Gaffke's bound", caveat
+        return (
+            fixed.student_ratio(means, sizes if is_ratio else np.ones_like(means), self.level),
+            (f"{over}, Student's t"),
+            caveat,
+        )
 
     def _dataset(self, value: float, seen: Floats, population: Interval) -> Interval:
         """The interval for the inputs given.
@@ -195,8 +216,7 @@ class GridTally:
         no binomial bound holds; the spread over inputs is then an upper bound of the spread of the noise.
         """
         if len(seen) < self.num_inputs:
-            method = f"{len(seen)} of {self.num_inputs} inputs, {population.method}"
-            return Interval(population.low, population.high, self.level, "dataset", method)
+            return _renamed(population, f"{len(seen)} of {self.num_inputs} inputs, {population.method}")
         if self._is_exact and not self._failed:
             return Interval(value, value, self.level, "dataset", "exact: every token of every input, no randomness")
         if self.support.is_discrete and (len(self._sizes) == 1 or self._by_token):
@@ -205,12 +225,13 @@ class GridTally:
             return Interval(*ends, self.level, "dataset", f"draws as strata, {name}")
         noise = self._noise_variance
         if self.support.is_discrete or np.isnan(noise).any():
-            method = f"spread over inputs as an upper bound, {population.method}"
-            return Interval(population.low, population.high, self.level, "dataset", method)
+            return _renamed(population, f"spread over inputs as an upper bound, {population.method}")
         reach = float(special.ndtri((1 + self.level) / 2) * np.sqrt(noise.sum()) / self.num_inputs)
         if self._by_token:
             reach = fixed.noise_reach(noise, self._trials_of, self.level)
-        return Interval(value - reach, value + reach, self.level, "dataset", "draws as strata, normal")
+        freedom = int((self._trials_of * (1 - 1 / self.draws) if self.draws > 1 else self._trials_of - 1).sum())
+        caveat = fixed.too_few(freedom, fixed.largest_share(np.sqrt(noise)))
+        return Interval(value - reach, value + reach, self.level, "dataset", "draws as strata, normal", caveat=caveat)
 
     def _profile(self) -> Profile:
         count, total, squares = self._moments
@@ -222,7 +243,13 @@ class GridTally:
             low, high, method = means, means, "exact"
         elif not self.support.is_discrete:
             low, high = fixed.student(means, variance, count, self.level)
-            method = "inputs as clusters, Student's t"
+            with np.errstate(invalid="ignore", divide="ignore"):
+                extreme = np.square(self._extremes - means).max(axis=0) / (variance * (count - 1))
+            method = "inputs as clusters, Student's t" + too_few_positions(count, extreme)
+        elif not self._is_whole:
+            values = np.linspace(*self.support.bounds, self._sum_counts.shape[1])
+            low, high = anytime.bounded(values, self._sum_counts, self.level, self.support.bounds)
+            method = "confidence sequence, betting"
         elif target == "dataset" and self.support == BINARY:
             low, high = fixed.clopper_pearson(total * self.draws, count * self.draws, self.level)
             method = "draws as strata, Clopper-Pearson"
@@ -244,3 +271,20 @@ class GridTally:
         ]
         low, high = zip(*ends, strict=True)
         return np.asarray(low), np.asarray(high)
+
+
+def too_few_positions(counts: Floats, shares: Floats) -> str:
+    """What the method of a profile of real changes says if some positions have too few values for a promise.
+
+    Arguments:
+        counts: (tokens,) values at each position.
+        shares: (tokens,) of their sum of squared deviations that the most extreme value has; NaN if unknown.
+    """
+    known = [place for place, count in enumerate(counts) if count]
+    doubtful = sum(bool(fixed.too_few(counts[place], float(np.nan_to_num(shares[place], nan=1.0)))) for place in known)
+    return f", asymptotic, too few at {doubtful} of {len(known)} positions" if doubtful else ""
+
+
+def _renamed(population: Interval, method: str) -> Interval:
+    """The interval for a population as one for the inputs given."""
+    return replace(population, target="dataset", method=method)

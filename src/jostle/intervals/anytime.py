@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
-from jostle.intervals.fixed import Ends, clopper_pearson
+from jostle.intervals.fixed import Ends, clopper_pearson, grouped
 
 Horizon = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 Capital = Callable[[NDArray[np.float64]], NDArray[np.float64]]
@@ -111,6 +111,18 @@ def bounded(
     for part in _parts(len(rows)):
         ends[:, part] = hull(log_bets(x, rows[part], bounds), centre[part], level, bounds)
     return ends[0].reshape(c.shape[:-1])[()], ends[1].reshape(c.shape[:-1])[()]
+
+
+def bounded_ends(values: ArrayLike, counts: ArrayLike, level: float, bounds: Ends) -> Ends:
+    """``bounded`` for many distinct values, in increasing order: they are grouped, and rounding errs outward.
+
+    >>> low, high = bounded_ends([0.0, 0.5, 1.0], [90, 20, 10], 0.95, (0.0, 1.0))
+    >>> round(low, 3), round(high, 3)
+    (0.085, 0.286)
+    """
+    x, c = np.asarray(values, dtype=np.float64), np.asarray(counts, dtype=np.float64)
+    down, up, c = grouped(x, c)
+    return float(bounded(down, c, level, bounds)[0]), float(bounded(up, c, level, bounds)[1])
 
 
 def log_bets(values: NDArray[np.float64], counts: NDArray[np.float64], bounds: Ends) -> Capital:

@@ -1,0 +1,135 @@
+"""Results say where their intervals promise nothing, and a grid that is ended early has intervals for that."""
+
+import numpy as np
+import pytest
+import torch
+
+import jostle
+from jostle.base.estimate import Interval
+from jostle.base.progress import State
+from jostle.estimates.request import Request
+from jostle.estimates.tallies import BINARY, REAL, GridTally
+from jostle.intervals import anytime, fixed
+from jostle.sampling import Grid, Trials
+from jostle.tokens import Coordinates, Inputs
+
+
+def model(x):
+    return x @ torch.tensor([[1.0, -1.0], [0.5, 0.5], [2.0, 1.0]], dtype=x.dtype)
+
+
+def inputs(count):
+    return np.random.default_rng(0).normal(size=(count, 3))
+
+
+def tallied(changes, support, average="macro"):
+    """The estimate of a grid with these changes: a list of (tokens, 1) arrays, one for each input."""
+    request = Request.build(tokens="coordinates", perturbation="gaussian-noise:1", level=0.95, average=average)
+    most = max(len(part) for part in changes)
+    tally = GridTally(request, Grid(1), Inputs(np.zeros((len(changes), most)), Coordinates()), support, 0.95)
+    for owner, part in enumerate(changes):
+        count = len(part)
+        trials = Trials(np.full(count, owner), np.arange(count), np.zeros(count, dtype=np.int64))
+        tally.add(trials, np.asarray(part, dtype=float).reshape(-1))
+    return tally
+
+
+def test_few_real_changes_are_not_promised_and_many_are():
+    ask = {"tokens": "coordinates", "perturbation": "gaussian-noise:1", "response": "logit-change", "plan": Grid(2)}
+    few = jostle.measure(model, inputs(20), **ask)
+    assert few.population.caveat == "asymptotic, too few: 20 independent values, 200 are needed"
+    assert "not promised: asymptotic, too few" in str(few)
+    assert few.to_dict()["population"]["caveat"] == few.population.caveat
+    assert "asymptotic, too few at 3 of 3 positions" in few.profile.method
+    many = jostle.measure(model, inputs(400), **ask)
+    assert not many.population.caveat
+    assert not many.dataset.caveat
+    assert not many.notes
+    assert "too few" not in many.profile.method
+
+
+def test_flips_are_always_promised():
+    found = jostle.measure(model, inputs(5), tokens="coordinates", perturbation="gaussian-noise:1", plan=Grid(1))
+    assert not found.dataset.caveat
+    assert not found.population.caveat
+    assert not found.notes
+
+
+def test_one_large_change_takes_the_promise_away():
+    rng = np.random.default_rng(1)
+    changes = [rng.normal(1.0, 0.1, 4) for _ in range(300)]
+    assert not tallied(changes, REAL).estimate().population.caveat
+    changes[7][2] = 50.0
+    caveat = tallied(changes, REAL).estimate().population.caveat
+    assert caveat.startswith("asymptotic, too few: one of 300 values has ")
+
+
+def test_draws_of_until_say_it_too():
+    ask = {"tokens": "coordinates", "perturbation": "gaussian-noise:1", "response": "logit-change"}
+    found = jostle.measure(model, inputs(50), plan=jostle.Until(half_width=1e-6, max_passes=150), **ask)
+    assert found.dataset.caveat.startswith("asymptotic, too few")
+    found = jostle.measure(model, inputs(500), plan=jostle.Until(half_width=1e-6, max_passes=5000), **ask)
+    assert not found.dataset.caveat
+
+
+def test_a_population_of_unequal_lengths_needs_many_inputs():
+    rng = np.random.default_rng(2)
+
+    def texts(count, lengths):
+        return [(rng.random(length) < 0.1).astype(float) for length in rng.choice(lengths, count)]
+
+    few = tallied(texts(50, [3, 9]), BINARY, "micro").estimate()
+    assert few.population.caveat == "asymptotic, too few: 50 independent values, 200 are needed"
+    assert not few.dataset.caveat
+    assert not tallied(texts(300, [3, 9]), BINARY, "micro").estimate().population.caveat
+    assert not tallied(texts(50, [9]), BINARY, "micro").estimate().population.caveat
+    long = [*texts(300, [3, 9]), np.ones(500)]
+    assert "of the variance" in tallied(long, BINARY, "micro").estimate().population.caveat
+
+
+def test_an_early_end_of_a_grid_has_a_confidence_sequence():
+    rng = np.random.default_rng(3)
+    every = [(rng.random(4) < 0.3).astype(float) for _ in range(60)]
+    tally = tallied(every, BINARY)
+    whole = tally.estimate()
+    tally.per_input[40:] = np.nan  # as if somebody had ended it after 40 inputs
+    early = tally.estimate()
+    assert early.population.method == "inputs as clusters, confidence sequence, betting"
+    assert early.dataset.method.startswith("40 of 60 inputs, inputs as clusters, confidence sequence")
+    means = np.asarray([part.mean() for part in every[:40]])
+    assert (early.population.low, early.population.high) == anytime.bounded_ends(
+        *fixed.histogram(means), 0.95, (0.0, 1.0)
+    )
+    assert early.population.half_width > whole.population.half_width
+
+
+def test_ctrl_c_during_a_grid_gives_an_interval_that_may_be_looked_at_any_time():
+    def stop(state: State) -> None:
+        if state.share > 0.2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(jostle.Interrupted) as caught:
+        jostle.measure(
+            model, inputs(300), tokens="coordinates", perturbation="gaussian-noise:1", plan=Grid(1), progress=stop,
+            batch_size=16,
+        )  # fmt: skip
+    assert "confidence sequence" in caught.value.result.population.method
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rate", ["even", "uneven"])
+def test_who_stops_a_grid_when_it_misses_seldom_succeeds(rate):
+    """Looks after every fifth input, and a stop at the first miss: the hardest stopping rule there is."""
+    rng, runs, held = np.random.default_rng(4), 300, 0
+    for _ in range(runs):
+        rates = rng.beta(0.5, 0.5, 100) if rate == "uneven" else np.full(100, 0.5)
+        means = rng.binomial(4, rates) / 4
+        looks = [anytime.bounded_ends(*fixed.histogram(means[:end]), 0.95, (0.0, 1.0)) for end in range(5, 100, 5)]
+        held += all(low <= 0.5 <= high for low, high in looks)
+    assert held / runs >= 0.95 - 3 * np.sqrt(0.95 * 0.05 / runs)
+
+
+def test_a_caveat_is_read_back():
+    interval = Interval(0.1, 0.2, 0.95, "population", "made up", caveat="asymptotic, too few: 3 values")
+    assert Interval.from_dict("population", interval.to_dict()) == interval
+    assert "caveat" not in Interval(0.1, 0.2, 0.95, "dataset", "made up").to_dict()
