@@ -51,7 +51,8 @@ CANNOT = (
     (
         "pretrained transformers on ImageNet (Section 5 of 2403.06925)",
         "weights and images are not at hand",
-        "ViT-L/16 and ConvNeXt V2-Tiny by `timm:`, 1,000 validation images, and a graphics card",
+        "ViT-L/16 and ConvNeXt V2-Tiny by `timm:`, 1,000 validation images, a graphics card, then "
+        "`jostle run 2403.06925/imagenet-pretrained --scale paper`",
     ),
     (
         "CIFAR-10 with ViT-small at the paper's size",

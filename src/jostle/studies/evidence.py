@@ -107,6 +107,27 @@ def proportion(successes: int, trials: int) -> Measured:
     return Measured(share, ends, method="Clopper-Pearson", sample=Sample(trials, "trials", error, math.inf))
 
 
+def sample_mean(mean: float, std: float, count: int, unit: str) -> Measured:
+    """The mean of independent things of which mean, standard deviation and number were kept, with Student's interval.
+
+    >>> [round(end, 4) for end in sample_mean(-0.01, 0.3, 5000, "images").ends(0.95)]
+    [-0.0183, -0.0017]
+
+    Arguments:
+        mean, std: of the values; std is the root of the unbiased variance.
+        count, unit: how many of what, e.g. 5,000 images.
+    """
+    if count < LEAST_SEEDS or not (math.isfinite(mean) and std > 0):
+        return _nothing(f"{count} {unit} with a standard deviation of {std:g} do not tell how much {unit} differ")
+
+    def ends(level: float) -> Ends:
+        low, high = student(mean, std**2, count, level)
+        return float(low), float(high)
+
+    sample = Sample(count, unit, std / math.sqrt(count), count - 1)
+    return Measured(mean, ends, method=f"Student's t over {count:,} {unit}", sample=sample)
+
+
 def mean_by_seed(values: Iterable[tuple[int, float]]) -> dict[int, float]:
     """The mean of what each seed gives: several designs, tasks or answers from one seed are not independent.
 
@@ -196,12 +217,16 @@ def log_ratio(first: BySeed, second: BySeed) -> Measured:
     Arguments:
         first, second: a number above 0 for each seed. A sensitivity of 0 is given as (flips + 1/2) / (trials + 1).
     """
-    if min(len(_keyed(first)), len(_keyed(second))) < LEAST_SEEDS:
-        return _nothing(f"{len(first)} and {len(second)} seeds; at least {LEAST_SEEDS} are needed on each side")
+    few = f"{len(first)} and {len(second)} seeds; at least {LEAST_SEEDS} are needed on each side"
+    if not (_keyed(first) and _keyed(second)):
+        return _nothing(few)
     numbers = [*first.values(), *second.values()]
     if not all(math.isfinite(number) and number > 0 for number in numbers):
         return _nothing(f"{sum(not number > 0 for number in numbers)} values are not above 0 and have no logarithm")
     logs = [[math.log(number) for number in side.values()] for side in (first, second)]
+    value = float(np.mean(logs[0]) - np.mean(logs[1]))
+    if min(len(first), len(second)) < LEAST_SEEDS:
+        return Measured(value, lambda _: (-math.inf, math.inf), few)
     doubt = ""
     if all(np.ptp(side) <= _ROUNDING for side in logs):
         doubt = "all seeds of both sides give the same number, so how much seeds differ is not known"
@@ -211,7 +236,7 @@ def log_ratio(first: BySeed, second: BySeed) -> Measured:
     freedom = 1.5 * (count - 1)  # half-way between n - 1 and 2 (n - 1)
     error = (high - low) / 2 / float(special.stdtrit(freedom, 0.975))
     return Measured(
-        float(np.mean(logs[0]) - np.mean(logs[1])),
+        value,
         lambda level: difference_of_means(logs[0], logs[1], level),
         doubt,
         method=f"moderated Welch over {seeds}",

@@ -3,11 +3,13 @@
 import os
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
 from jostle import data, studies
 from jostle.base.errors import UsageError
+from jostle.estimates import Difference
 from jostle.studies import Records, Verdict, decide
 from jostle_papers.own.published import cifar_10
 from jostle_papers.own.published import study as published
@@ -117,11 +119,16 @@ def made_up(levels, half_width=0.002, name=NAME):
             )
             for name in names
         }
-        differences = {
-            f"{a} - {b}": value(levels.get(a, 0.01) - levels.get(b, 0.01)) for a in names for b in names if a != b
+        pairs = {
+            f"{a} - {b}": published.PairedDifference(
+                mean=levels.get(a, 0.01) - levels.get(b, 0.01), std=0.1, images=10_000
+            )
+            for a in names
+            for b in names
+            if a != b
         }
         found[cell.key] = published.PublishedRecord(
-            networks=networks, differences=dict.fromkeys(labels, differences), num_images=9, note="made up"
+            networks=networks, pairs=dict.fromkeys(labels, pairs), num_images=10_000, note="made up"
         )
     return Records(cells, found, settings, "small")
 
@@ -135,6 +142,23 @@ def test_verdicts_turn_with_the_numbers():
     assert verdicts(made_up({"cct": 0.004, "vit": 0.005})) == [Verdict.AGREES] * 4
     assert verdicts(made_up({"cct": 0.004, "vit": 0.02})) == [Verdict.AGREES] * 2 + [Verdict.DISAGREES] * 2
     assert verdicts(made_up({})) == [Verdict.UNDECIDED] * 4
+
+
+def test_images_that_were_tried_are_what_is_compared():
+    trial = {"interval": None, "other": None, "profile": None, "trials": 5, "first": "a", "second": "b"}
+    apart = np.asarray([1.0, -1.0, 0.0, np.nan, -1.0])
+    found = published._over_images(Difference(value=-0.25, per_input=apart, **trial))
+    assert found.mean == -0.25
+    assert found.std == pytest.approx(np.sqrt(11 / 12))
+    assert found.images == 4
+
+
+def test_skipped_images_are_left_out():
+    settings = published.PublishedSettings(skip=3, limit=4)
+    inputs, labels, _ = published._load_images(settings, {}, None)
+    every = data.load("mnist-5000", "train", 7, progress=False)
+    assert torch.equal(inputs, every.inputs[3:])
+    assert torch.equal(labels, every.labels[3:])
 
 
 def test_verdicts_on_photographs():
@@ -157,4 +181,4 @@ def test_photographs_that_are_not_there_are_said(monkeypatch, tmp_path):
     with pytest.raises(
         UsageError, match=r"no folder imagenet_sample_256 with photographs and labels.tsv among the datasets"
     ):
-        published._load_images("photographs", 5, {}, None)
+        published._load_images(published.PublishedSettings(images="photographs", limit=5), {}, None)
