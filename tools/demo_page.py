@@ -10,9 +10,11 @@ from pathlib import Path
 
 from jostle.base.files import write_text
 from jostle.figures import curves, save
-from jostle_papers.own.demo import FULL, Demo, DemoRecords, page
 from jostle_papers.own.demo.findings import findings, headline
-from jostle_papers.own.demo.page import noise_series
+from jostle_papers.own.demo.page import noise_series, page
+from jostle_papers.own.demo.records import DemoRecords
+from jostle_papers.own.demo.run import Demo
+from jostle_papers.own.demo.settings import FULL
 
 ROOT = Path(__file__).resolve().parent.parent
 RECORDS = ROOT / "docs" / "results" / "demo.jsonl"

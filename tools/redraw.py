@@ -12,7 +12,7 @@ from readme import RECORDS, draw
 
 from jostle import run
 from jostle.studies.folder import SUMMARY
-from jostle_papers.own.demo import DemoRecords
+from jostle_papers.own.demo.records import DemoRecords
 
 STUDIES = Path(__file__).resolve().parent.parent / "docs" / "results" / "studies"
 

@@ -42,7 +42,9 @@ def demo(
     started = time.monotonic()
     with console.status("loading torch"):
         from jostle.report import write
-        from jostle_papers.own.demo import FULL, QUICK, Demo, page
+        from jostle_papers.own.demo.page import page
+        from jostle_papers.own.demo.run import Demo
+        from jostle_papers.own.demo.settings import FULL, QUICK
 
     settings = dataclasses.replace(QUICK if quick else FULL, seed=seed)
     try:

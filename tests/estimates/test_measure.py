@@ -261,7 +261,7 @@ def test_wrong_use_is_one_clear_line(options, message):
         (lambda: jostle.Until(half_width=0), "half_width=0 must be a finite number above 0"),
         (lambda: jostle.Until(half_width=-0.1), "half_width=-0.1"),
         (lambda: jostle.Until(relative=math.nan), "relative=nan"),
-        (lambda: jostle.Until(), "exactly one of half_width= and relative="),
+        (lambda: jostle.Until(), "exactly one of half_width=, relative= and decided=True"),
         (lambda: jostle.Until(half_width=0.1, relative=0.1), "exactly one"),
         (lambda: jostle.Until(half_width=0.1, max_passes=0), "max_passes=0"),
         (lambda: jostle.Grid(0), "draws=0 must be a whole number, at least 1"),

@@ -295,7 +295,7 @@ def test_the_table_has_a_row_for_each_strength_and_says_what_the_intervals_are()
 def test_reasons_name_their_strengths_where_they_differ():
     s = usual(stds=[0.01, 4], plan=jostle.Until(relative=0.5, max_passes=400))
     assert [m.stopped for m in s["model"].values()] == ["max_passes", "precision"]
-    assert "as narrow as asked for (at std 0.01); the interval" in str(s)
+    assert "before the stopping rule was met (at std 0.01); the interval" in str(s)
     assert "asked for (at std 4)" in str(s)
 
 

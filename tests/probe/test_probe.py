@@ -101,7 +101,7 @@ def test_measuring_now_whatever_time_it_is():
         ({"tokens": "patches:2"}, "tokens=patches:2 cannot cut inputs of shape (5,)"),
         ({"tokens": "coordinate"}, "unknown token view 'coordinate'; did you mean coordinates?"),
         ({"inputs": torch.ones(4, 5, dtype=torch.int64)}, "gaussian-noise:std=2 needs real-valued tokens"),
-        ({"plan": "until"}, "Until needs exactly one of half_width= and relative="),
+        ({"plan": "until"}, "Until needs exactly one of half_width=, relative= and decided=True"),
         ({"level": 1.0}, "level=1.0 must be a finite number above 0 and at most 0.999"),
         ({"target": "all"}, "target='all' must be dataset"),
         ({"seed": 0.5}, "seed=0.5 must be a whole number"),

