@@ -4,6 +4,7 @@
 the files that the commands name: small random models and a few inputs.
 """
 
+import itertools
 import re
 import shlex
 import tomllib
@@ -218,3 +219,17 @@ def test_blocks_that_are_not_run_are_listed():
     listed = (ROOT / "tests" / "SKIPS.md").read_text(encoding="utf-8").partition("## Blocks of the docs")[2]
     rows = set(re.findall(r"^\| (\S+) \| (not run|parsed) \| (.*?) \|$", listed, re.MULTILINE))
     assert rows == {(block.page, block.mark, block.reason) for block in ALL if block.mark in ("not run", "parsed")}
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_lists_are_lists_for_every_reader_of_markdown(page):
+    """A blank line before a list, and four spaces before a list within a list: one reader of Markdown needs both."""
+    text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    assert re.findall(r"^ {1,3}(?:[*-]|\d+\.) .*$", text, re.MULTILINE) == []
+    lines = text.splitlines()
+    glued = [
+        line
+        for before, line in itertools.pairwise(lines)
+        if re.match(r"(?:[*-]|\d+\.) ", line) and re.match(r"(?!<!--)[^\s*\d-]", before)
+    ]
+    assert glued == []

@@ -68,7 +68,7 @@ def test_relabelling_classes_changes_nothing(name):
     [
         (Flip(), torch.zeros(2, 3, 4), "needs (batch, classes)"),
         (Margin(), torch.zeros(2, 0), "needs (batch, classes)"),
-        (Flip("sign"), torch.zeros(2, 3), "needs one logit an input, the model gives 3"),
+        (Flip("sign"), torch.zeros(2, 3), "needs one logit per input, the model gives 3"),
         (Flip("argmax"), torch.zeros(2), "needs at least two logits"),
     ],
 )

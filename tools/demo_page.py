@@ -66,8 +66,8 @@ def block(records: DemoRecords) -> str:
     lines += [
         "",
         "One training run each (seed 0): the 95 % intervals are for the 4,000 training digits and these weights, and "
-        f"do not include the randomness of training. At most {passes:,} passes a network and noise level, fewer where "
-        f"±10 % was reached for all four ({precise} of {len(cells)} cells).",
+        f"do not include the randomness of training. At most {passes:,} passes per network and noise level, fewer "
+        f"where ±10 % was reached for all four ({precise} of {len(cells)} cells).",
     ]
     lines += ["On the same noise:", ""]
     lines += [f"- {sentence}" for sentence in findings(levels)[2:]]

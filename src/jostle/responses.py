@@ -96,9 +96,9 @@ class Flip(Response):
         if single and not outputs.is_floating_point():
             return logits[:, 0].to(torch.int64)  # class labels
         if self.rule == "argmax" and single:
-            raise UsageError("response flip:argmax needs at least two logits an input; use flip:sign for one")
+            raise UsageError("response flip:argmax needs at least two logits per input; use flip:sign for one")
         if self.rule == "sign" and not single:
-            raise UsageError(f"response flip:sign needs one logit an input, the model gives {logits.shape[1]}")
+            raise UsageError(f"response flip:sign needs one logit per input, the model gives {logits.shape[1]}")
         return torch.sign(logits[:, 0]).to(torch.int64) if single else logits.argmax(dim=1)
 
     def change(self, reference: Tensor, outputs: Tensor) -> Tensor:

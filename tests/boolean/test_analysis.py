@@ -218,7 +218,7 @@ class TestWhatMayBeGiven:
             (["a", "b"], None, "expected real numbers"),
             ([1j, 1], None, "expected real numbers"),
             ("parity", 3, "neither a function of bits nor a table"),
-            (lambda x: x, 4, "shape \\(16, 4\\); expected one number an input"),
+            (lambda x: x, 4, "shape \\(16, 4\\); expected one number per input"),
             (lambda x: 3.0, 4, "shape \\(\\)"),
             (lambda x: x[:3, 0], 4, "16 inputs with outputs of shape \\(3,\\)"),
             (lambda x: x[:, 0] / 0, 2, "not finite at 4 of 4"),

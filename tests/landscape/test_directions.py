@@ -165,7 +165,7 @@ def test_losses_and_labels():
         ({"rho": 1.0, "labels": torch.zeros(4), "loss": "msee"}, "unknown loss 'msee'; did you mean mse"),
         ({"rho": 1.0, "labels": torch.zeros(4), "loss": 3}, "loss=3 must be one of mse, cross-entropy or a function"),
         ({"rho": 1.0, "labels": torch.zeros(4), "loss": nn.MSELoss(reduction="sum")}, "loss has reduction='sum'"),
-        ({"rho": 1.0, "labels": torch.zeros(4, 2)}, "loss='mse' compares 1 outputs with 2 labels an input"),
+        ({"rho": 1.0, "labels": torch.zeros(4, 2)}, "loss='mse' compares 1 outputs with 2 labels per input"),
         ({"rho": 1.0, "labels": torch.zeros(4), "loss": lambda a, b: a}, r"loss answers with \(4, 1\)"),
         ({"rho": 1.0, "label_values": (1, 1)}, r"label_values=\(1, 1\) must be two different numbers"),
         ({"rho": 1.0, "label_values": (0, 1), "loss": "cross-entropy"}, "rescales squared errors only"),

@@ -61,7 +61,7 @@ class Evaluator:
             answer = answer[:, 1] - answer[:, 0]
         if answer.numel() != len(batch):
             raise UsageError(
-                f"f answered {len(batch)} inputs with shape {tuple(answer.shape)}; expected one number an input"
+                f"f answered {len(batch)} inputs with shape {tuple(answer.shape)}; expected one number per input"
                 + ("" if self.output == "sign" else ", or two logits with output='sign'")
             )
         numbers = answer.reshape(len(batch)).double()

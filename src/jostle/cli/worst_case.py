@@ -24,7 +24,7 @@ RADIUS_HELP = "Radius of the ball in units of the token's norm; several as 0.3/1
 POSITIONS_HELP = "each, worst (ascend only at the most promising positions), or numbers from 0 on as 0/5/7."
 LIMIT_HELP = "Use only the first inputs, at most this many."
 PICTURE_HELP = "A picture (.png, .svg, .pdf) of one input, its worst token and the change that flips it."
-WORDS_HELP = "For arrays of token ids: a file with one word a line, in the order of the ids, or a tokenizer.json."
+WORDS_HELP = "For arrays of token ids: a file with one word per line, in the order of the ids, or a tokenizer.json."
 REPORT_HELP = "Also write an HTML page: the numbers, and inputs with the worst change that was found."
 SHOWN_HELP = "Which input the picture shows, counted from 0; by default the one that changes most."
 

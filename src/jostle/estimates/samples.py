@@ -252,7 +252,7 @@ def check_file(path: Path | None) -> None:
 
 
 def write_samples(path: Path, samples: Sequence[tuple[str, Samples]]) -> None:
-    """Write what became of every input and token: a line an input in .jsonl, a row a token in .csv.
+    """Write what became of every input and token: a line per input in .jsonl, a row per token in .csv.
 
     Arguments:
         path: a file that ends in one of ``FORMATS``.

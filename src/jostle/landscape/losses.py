@@ -47,7 +47,7 @@ def squared_errors(outputs: Tensor, labels: Tensor) -> Tensor:
     labels = labels.to(outputs.dtype).reshape(len(labels), -1)
     if outputs.shape != labels.shape:
         raise UsageError(
-            f"loss='mse' compares {outputs.shape[1]} outputs with {labels.shape[1]} labels an input; give as many "
+            f"loss='mse' compares {outputs.shape[1]} outputs with {labels.shape[1]} labels per input; give as many "
             "labels as outputs, or loss='cross-entropy' for classes"
         )
     return (outputs - labels).square().mean(dim=1)

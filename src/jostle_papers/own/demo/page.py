@@ -163,7 +163,7 @@ def _where(records: DemoRecords) -> Section:
     return Section(
         title="Where it happens",
         text=[
-            f"A {example.label} of which the networks together are less sure than of 97 % of the digits. "
+            f"A {example.label} that the networks find harder than 97 % of the digits. "
             f"Each patch was jostled {settings.example_draws} times with noise of std {settings.training_std:g}."
         ],
         figure_svg=svg(figure),
