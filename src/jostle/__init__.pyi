@@ -54,6 +54,7 @@ from .lowering import StabilityPenalty as StabilityPenalty
 from .perturbations import Correlated as Correlated
 from .perturbations import Deletion as Deletion
 from .perturbations import GaussianNoise as GaussianNoise
+from .perturbations import OtherInput as OtherInput
 from .perturbations import ReplaceBy as ReplaceBy
 from .perturbations import SignFlip as SignFlip
 from .perturbations import Sphere as Sphere
@@ -63,6 +64,7 @@ from .results import load as load
 from .sampling import Grid as Grid
 from .sampling import Until as Until
 from .studies import run as run
+from .tokens import Columns as Columns
 from .tokens import Coordinates as Coordinates
 from .tokens import Embeddings as Embeddings
 from .tokens import Inside as Inside

@@ -1,15 +1,16 @@
 """What a token becomes: a pure function of the token and of uniform random numbers.
 
 ``GaussianNoise`` (paper 1's), ``Sphere`` (a step of fixed length in a random direction), ``SignFlip`` (a bit),
-``UniformToken`` (a random token of a vocabulary), ``ReplaceBy`` (a given token), ``Deletion`` (none) and ``Correlated``
-(a token that keeps a given correlation with the old one: noise stability).
+``UniformToken`` (a random token of a vocabulary), ``ReplaceBy`` (a given token), ``OtherInput`` (that of another
+input), ``Deletion`` (none) and ``Correlated`` (a token that keeps a given correlation with the old one: noise
+stability).
 """
 
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -34,6 +35,9 @@ class Perturbation(ABC):
     numbers at another strength give the same direction (common random numbers along a sweep).
     """
 
+    # Whether the change is noise of some size, which tables take in units of each of their columns.
+    has_size: ClassVar[bool] = False
+
     @property
     def is_deterministic(self) -> bool:
         """Whether the new token is a function of the old one alone, so that one draw is enough."""
@@ -55,6 +59,18 @@ class Perturbation(ABC):
 
     def check(self, token: Tensor) -> None:  # noqa: B027
         """Raise if tokens like this one (1, dim) cannot be changed this way."""
+
+    def apply_in(self, units: tuple[Tensor, Tensor], tokens: Tensor, uniforms: NDArray[np.float64]) -> Tensor:
+        """``apply`` in units of (mean, std), each a number or (batch, dim) of float64: noise only; others as they are.
+
+        x + std (P(z) - z) with z = (x - mean) / std and P the perturbation. Where std is 0, x stays.
+        """
+        if not self.has_size:
+            return self.apply(tokens, uniforms)
+        mean, std = units
+        scaled = (tokens.double() - mean) / torch.where(std > 0, std, 1.0)
+        step = std * (self.apply(scaled, uniforms) - scaled)
+        return torch.where(step == 0, tokens, (tokens.double() + step).to(tokens.dtype))
 
     @abstractmethod
     def apply(self, tokens: Tensor, uniforms: NDArray[np.float64]) -> Tensor:
@@ -107,6 +123,7 @@ class GaussianNoise(Perturbation):
     """
 
     std: float
+    has_size: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "std", checks.number("std", self.std, least=0))
@@ -141,6 +158,7 @@ class Sphere(Perturbation):
 
     radius: float
     relative: bool = False
+    has_size: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "radius", checks.number("radius", self.radius, least=0))
@@ -287,6 +305,33 @@ class ReplaceBy(Perturbation):
         return f"replace-by:{listed}"
 
 
+@PERTURBATIONS.register("other-input")
+@dataclass(frozen=True)
+class OtherInput(Perturbation):
+    """The token at the same place of another input, drawn uniformly, the present one included.
+
+    For tables this is the value that the column has in another row, the change behind permutation importance
+    (Breiman, Random Forests, 2001, Section 10): it suits numbers and categories, and makes no value that does not
+    occur. For images it is the patch at the same place of another image.
+    """
+
+    def num_uniforms(self, dim: int) -> int:  # noqa: ARG002
+        return 1
+
+    def rows(self, uniforms: NDArray[np.float64], count: int) -> NDArray[np.int64]:
+        """The input of ``count`` that each token is taken from."""
+        return (uniforms[:, 0] * count).astype(np.int64)
+
+    def apply(self, tokens: Tensor, uniforms: NDArray[np.float64]) -> Tensor:  # noqa: ARG002
+        raise UsageError(
+            "perturbation=other-input takes tokens of inputs that are no texts: use uniform-token for texts, and "
+            "measure, compare or sweep"
+        )
+
+    def describe(self) -> str:
+        return "other-input"
+
+
 @PERTURBATIONS.register("correlated")
 @dataclass(frozen=True, eq=False)
 class Correlated(Perturbation):
@@ -333,6 +378,11 @@ class Correlated(Perturbation):
                     "rho from 0 to 1"
                 )
         object.__setattr__(self, "_table", table)
+
+    @property
+    def has_size(self) -> bool:  # type: ignore[override]
+        """Whether it is noise: a vocabulary has no size."""
+        return self.table is None
 
     @property
     def table(self) -> Tensor | None:

@@ -231,7 +231,7 @@ def test_progress_is_told_estimate_interval_and_passes():
         ({"perturbation": jostle.UniformToken([[1.0]])}, "tokens of 1 numbers, the inputs' tokens have 3"),
         ({"response": "flips"}, "unknown response 'flips'; did you mean flip or"),
         ({"plan": "unti:0.1"}, "unknown plan 'unti'; did you mean until?"),
-        ({"tokens": None}, "tokens=None is not a token view; give one of jostle's objects or names: coordinates"),
+        ({"tokens": None}, "tokens=None is not a token view; give one of jostle's objects or names: columns"),
         ({"tokens": NOISE}, "tokens=GaussianNoise(std=1.0) is not a token view"),
         ({"perturbation": jostle.Rows()}, "is not a perturbation"),
         ({"response": 3}, "response=3 is not a response"),

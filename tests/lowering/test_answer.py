@@ -6,7 +6,7 @@ from torch import nn
 
 from jostle.base.errors import UsageError
 from jostle.lowering.answer import ask, read_logits
-from jostle.tokens.inputs import ONLY
+from jostle.tokens.sources import ONLY
 
 LOGITS = torch.randn(2, 3, dtype=torch.float64)
 

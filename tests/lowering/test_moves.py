@@ -8,7 +8,7 @@ from jostle.base.errors import UsageError
 from jostle.lowering import UnalignedSquares
 from jostle.lowering.moves import TokenMover, read_batch
 from jostle.tokens import Inputs
-from jostle.tokens.inputs import ONLY
+from jostle.tokens.sources import ONLY
 
 NOISE = jostle.GaussianNoise(1.5)
 CASES = {  # a view, a perturbation, a shape

@@ -109,4 +109,4 @@ def test_views_describe_themselves(spec):
 
 
 def test_every_view_is_registered():
-    assert VIEWS.names() == ["coordinates", "embeddings", "patches", "rows", "whole", "words"]
+    assert VIEWS.names() == ["columns", "coordinates", "embeddings", "patches", "rows", "whole", "words"]

@@ -5,6 +5,7 @@ So every package takes the same models, gives the same error for a wrong one, an
 """
 
 import contextlib
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
@@ -105,6 +106,12 @@ def call(
         raise FailureError(f"{name} raised {type(error).__name__} on a batch of {shapes}: {reason}") from error
 
 
+def parameter_type(models: Iterable[Any]) -> torch.dtype | None:
+    """The type of the first real-valued parameter of these models; None if they are no modules or have none."""
+    parameters = (parameter for model in models if isinstance(model, nn.Module) for parameter in model.parameters())
+    return next((parameter.dtype for parameter in parameters if parameter.is_floating_point()), None)
+
+
 def dtype_hint(model: Any, given: Iterable[Any], *, whole_numbers: bool = False) -> str:
     """What to do if inputs are of another type than the model's parameters; empty if they are not.
 
@@ -125,6 +132,8 @@ def dtype_hint(model: Any, given: Iterable[Any], *, whole_numbers: bool = False)
 def logits_of(answer: Any, *, name: str = "model") -> Tensor:
     """The outputs in a model's answer: a tensor, array or list, the ``logits`` of a mapping or object, or the first of several.
 
+    Arrays may be of any library that numpy can read. Names of classes become numbers, the same for the same name.
+
     >>> logits_of({"loss": 0.3, "logits": torch.zeros(2, 5)}).shape
     torch.Size([2, 5])
     >>> logits_of({"scores": torch.zeros(2, 5)})
@@ -141,15 +150,29 @@ def logits_of(answer: Any, *, name: str = "model") -> Tensor:
         answer = answer.logits
     elif isinstance(answer, tuple | list) and answer:
         answer = answer[0] if isinstance(answer[0], Tensor | np.ndarray) else _as_numbers(answer)
-    if isinstance(answer, np.ndarray):
-        answer = torch.from_numpy(answer)
+    if isinstance(answer, np.ndarray | np.generic) or (hasattr(answer, "__array__") and not isinstance(answer, Tensor)):
+        answer = _as_tensor(np.asarray(answer))
     if not isinstance(answer, Tensor):
         raise UsageError(f"{name} must answer with a tensor of outputs, not {_described(answer)}")
     return answer
 
 
+def _as_tensor(array: np.ndarray[Any, Any]) -> Any:
+    """An array as a tensor in memory of its own; anything that is neither numbers nor names as it is."""
+    if array.dtype.kind in "biuf":
+        native = array.astype(array.dtype.newbyteorder("="))  # a copy: JAX gives arrays that must not be written to
+        return torch.from_numpy(native)
+    names = array.astype(object).ravel().tolist()
+    if not names or not all(isinstance(name, str) for name in names):
+        return array
+    numbers = {name: zlib.crc32(name.encode()) for name in set(names)}
+    return torch.tensor([numbers[name] for name in names]).reshape(array.shape)
+
+
 def _as_numbers(answer: Any) -> Any:
-    """A list of numbers, or of lists of numbers, as an array; anything else as it is."""
+    """A list of numbers, names, or lists of numbers as an array; anything else as it is."""
+    if all(isinstance(one, str) for one in answer):
+        return np.asarray(answer)
     try:
         return np.asarray(answer, dtype=np.float64)
     except (TypeError, ValueError):

@@ -26,8 +26,8 @@ from jostle.perturbations import GaussianNoise
 from jostle.responses import Response
 from jostle.sampling import DefaultPlan, Plan
 from jostle.tokens import Embeddings, Inside
-from jostle.tokens.inputs import as_tensors
 from jostle.tokens.sites import find_sites
+from jostle.tokens.sources import as_tensors
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

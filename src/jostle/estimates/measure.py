@@ -8,6 +8,7 @@ import time
 import warnings
 from collections.abc import Iterable, Mapping
 from contextlib import closing
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from jostle.base import progress as progress_bar
@@ -88,10 +89,12 @@ def measure(
     (1.0, 1.0, 1.0)
 
     Arguments:
-        model: an ``nn.Module`` (put in eval mode and put back) or any callable from a batch to outputs.
-        inputs: a tensor (N, ...), a mapping of tensors with an attention mask, a ``Dataset`` or a ``DataLoader``.
+        model: an ``nn.Module`` (put in eval mode and put back), any callable from a batch to outputs, an estimator of
+            scikit-learn, a session of ONNX Runtime, or a ``transformers.pipeline``.
+        inputs: a tensor or array (N, ...), a mapping of tensors with an attention mask, texts, a frame of pandas or
+            polars, a ``Dataset`` or a ``DataLoader``: see ``docs/your-models.md``.
         tokens: what a token is: ``Coordinates()``, ``Rows()``, ``Patches(4)``, ``Whole()``, for texts ``Embeddings()``
-            or ``Words()``, or a spec: ``"patches:4"``.
+            or ``Words()``, for tables ``Columns()``, or a spec: ``"patches:4"``.
         perturbation: what a token becomes: ``GaussianNoise(std=1.0)``, ``SignFlip()``, ... or a spec.
         response: what counts as a change: ``"flip"``, ``"margin"``, ... or an object of ``jostle.responses``.
         plan: when to stop: ``Until(half_width=0.01)``, ``Until(relative=0.1)``, or ``Grid(draws=5)``, the papers'
@@ -310,15 +313,16 @@ def make_comparison(
     measurements = {}
     for function, estimate, lost in zip(evaluation.functions, singles, evaluation.nonfinite.tolist(), strict=True):
         told = [*function.warnings, *_nonfinite_warning(function.name, lost, estimate)]
+        parts = {**vars(estimate), "profile": replace(estimate.profile, names=evaluation.inputs.token_names)}
         measurements[function.name] = Measurement(
-            **vars(estimate),
+            **parts,
             name=function.name,
             settings=settings,
             passes=function.passes,
             stopped=stopped,
             nonfinite=lost,
             warnings=[*told, *(known or {}).get(function.name, ())],
-            notes=[*function.notes, *_caveats(estimate)],
+            notes=[*evaluation.inputs.notes, *function.notes, *_caveats(estimate)],
             seconds=seconds,
             provenance=origin,
         )

@@ -6,12 +6,16 @@ the same fields.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
+
+import numpy as np
 
 from jostle.base import checks, specs
 from jostle.base.errors import UsageError
 from jostle.base.estimate import TARGETS, Target
+from jostle.base.model import parameter_type
+from jostle.data.table import Table, is_frame
 from jostle.estimates.result import MeasureSettings
 from jostle.integrations.answers import Continuation
 from jostle.integrations.prompts import network_of, read_prompts
@@ -104,14 +108,41 @@ class Request:
         is_text = isinstance(self.tokens, TextView)
         if is_text:
             inputs, models = read_prompts(inputs, models), [network_of(model) for model in models]
+        inputs, mask = self._read_table(inputs, models)
         by_token = self.response.at not in ("answer", "whole") or any(answers_by_token(model) for model in models)
         pad = padding_id(models) if is_text else None
-        held = Inputs(inputs, self.tokens, self.mask, pad, aligned=is_text and by_token)
+        held = Inputs(inputs, self.tokens, mask, pad, aligned=is_text and by_token)
         held.pieces = getattr(inputs, "pieces", None)
         held.check_finite()
+        if mask is not self.mask:
+            held.notes.append(
+                "noise moves numbers only, so columns of categories stay as they are; other-input moves all"
+            )
         if not is_text:  # texts are checked when the models run: only they know the embeddings
             self.perturbation.check(held.sample_token())
         return held
+
+    def _read_table(self, inputs: Any, models: list[Model]) -> tuple[Any, Any]:
+        """A frame as a ``Table`` in the type of the models' weights, and the mask; anything else as it is.
+
+        Noise moves numbers only: categories are masked where no mask is given.
+        """
+        if is_frame(inputs):
+            inputs = Table.of(inputs)
+        if not isinstance(inputs, Table):
+            return inputs, self.mask
+        wanted = parameter_type(models)
+        if wanted is not None:
+            inputs = replace(inputs, inputs=inputs.inputs.to(wanted))
+        is_fixed = inputs.is_category & self.perturbation.has_size
+        if not is_fixed.any() or self.mask is not None:
+            return inputs, self.mask
+        if is_fixed.all():
+            raise UsageError(
+                f"perturbation={self.perturbation.describe()} moves numbers, and all columns are categories: use "
+                "other-input"
+            )
+        return inputs, np.broadcast_to(~is_fixed, tuple(inputs.inputs.shape))
 
     def plan_for(self, inputs: Inputs) -> Plan:
         """The plan for these inputs: a default is chosen, and without randomness one draw of a grid says it all."""

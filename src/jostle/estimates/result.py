@@ -45,6 +45,7 @@ class Profile:
         target, method: what the intervals are for and how they were made.
         special: (tokens,) for texts whose special tokens are known: the share of the texts that have this position
             and a special token there, such as a classification token or a separator; NaN where no text reaches.
+        names: of the positions, if they have any: the columns of a table.
     """
 
     values: Floats
@@ -55,6 +56,7 @@ class Profile:
     target: Target
     method: str
     special: Floats | None = None
+    names: tuple[str, ...] = ()
 
     def image(self) -> Floats:
         """``values`` in the shape of the position grid: (rows, columns) for patches."""
@@ -71,6 +73,7 @@ class Profile:
             "target": self.target,
             "method": self.method,
             **({} if self.special is None else {"special": plain(self.special)}),
+            **({"names": list(self.names)} if self.names else {}),
         }
 
     @classmethod
@@ -85,6 +88,7 @@ class Profile:
             target=record["target"],
             method=record["method"],
             special=array(record["special"]) if "special" in record else None,
+            names=tuple(record.get("names", ())),
         )
 
 
@@ -197,6 +201,8 @@ class MeasureSettings:
             f"plan={self.plan} seed={self.seed}" + (" average=micro" if self.average == "micro" else ""),
         ]
 
+
+_SHOWN = 5  # named positions that are printed
 
 # How the method of an interval begins if the sign of a difference was decided on discordant pairs (an end at 0 is then
 # excluded), and if the difference was shown to be smaller than what follows.
@@ -324,10 +330,21 @@ def _lines(m: Measurement) -> list[str]:
         f"{m.name}: {s.response} {m.value:.4g}   [{m.low:.4g}, {m.high:.4g}]   {s.level:.0%} for {TARGETS[s.target]}",
         f"  {ends} for {TARGETS[other.target]}{why}",
         *(f"  {line}" for line in (() if m.certainty is None else m.certainty.lines())),
-        *(f"  {line}" for line in (*s.lines(), effort(m))),
+        *(f"  {line}" for line in (*_largest(m.profile), *s.lines(), effort(m))),
         *(f"  warning: {text}" for text in m.warnings),
         *(f"  note: {text}" for text in m.notes),
     ]
+
+
+def _largest(profile: Profile) -> list[str]:
+    """The positions with names that matter most, in a line."""
+    known = [number for number in np.argsort(-profile.values, kind="stable") if np.isfinite(profile.values[number])]
+    shown = [
+        f"{profile.names[number]} {profile.values[number]:.3g} [{profile.low[number]:.3g}, {profile.high[number]:.3g}]"
+        for number in (known[:_SHOWN] if profile.names else ())
+    ]
+    more = len(known) - _SHOWN
+    return [f"by column: {', '.join(shown)}{f', and {more} less sensitive' if more > 0 else ''}"] if shown else []
 
 
 def effort(m: Measurement) -> str:

@@ -33,7 +33,7 @@ from jostle.perturbations import Correlated
 from jostle.responses import Response
 from jostle.sampling import DefaultPlan, Grid, Plan, Until
 from jostle.sampling.plans import Batching
-from jostle.tokens import Embeddings, Inputs, TextView, TokenFunction, TokenView, Whole
+from jostle.tokens import Columns, Embeddings, Inputs, TextView, TokenFunction, TokenView, Whole
 from jostle.tokens.sites import word_embedding
 from jostle.tokens.text import padding_id
 
@@ -174,7 +174,9 @@ def run_stability(
 
 def move_all(view: TokenView) -> TokenView:
     """The view that moves all tokens of an input at once."""
-    return replace(view, whole=True) if isinstance(view, TextView) else Whole(key=view.key, mask_key=view.mask_key)
+    if isinstance(view, TextView | Columns):
+        return replace(view, whole=True)
+    return Whole(key=view.key, mask_key=view.mask_key)
 
 
 def read_rhos(rho: Any) -> tuple[float, ...]:
@@ -219,6 +221,8 @@ def choose_noise(
     else:
         numbers = _embedded(function, batching) if centre is None or std is None else torch.zeros(1)
     notes = []
+    if held.units is not None and centre is None and std is None:
+        return Correlated(0.0), ["centre and std of the noise are those of each column"]
     if centre is None or std is None:
         found = (
             float(f"{float(numbers.double().mean()):.3g}"),

@@ -38,6 +38,7 @@ SOURCES = Registry[Source](
     "source of models",
     homes={
         "hf": "jostle.integrations.huggingface",
+        "onnx": "jostle.integrations.onnx",
         "py": "jostle.integrations.python",
         "sample": "jostle.integrations.sample",
         "timm": "jostle.integrations.timm",

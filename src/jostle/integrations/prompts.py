@@ -15,9 +15,11 @@ import torch
 from torch import Tensor, nn
 
 from jostle.base.errors import UsageError
+from jostle.data.table import column_of_texts
 from jostle.data.text_dataset import TextDataset
 from jostle.data.text_encoding import encode_rows
 from jostle.data.text_tokenizer import TextTokenizer, load_tokenizer
+from jostle.integrations.lexicon import Lexicon
 from jostle.integrations.text_network import TextNetwork, reader_of
 from jostle.integrations.text_pieces import Piece, cut_into_pieces
 
@@ -40,12 +42,14 @@ class Prompts:
         pieces: for each text, its pieces in order.
         vocabulary: the ids of words that a token may be replaced by; None if no tokenizer says it.
         decode: from a token id to the token as it stands in a text; None if no tokenizer says it.
+        lexicon: of texts for a function of strings, whose tokens are words; None for token ids.
     """
 
     inputs: dict[str, Tensor]
     pieces: list[list[Piece]] = field(repr=False)
     vocabulary: Tensor | None = field(default=None, repr=False)
     decode: Callable[[int], str] | None = field(default=None, repr=False)
+    lexicon: Lexicon | None = field(default=None, repr=False)
 
     def __len__(self) -> int:
         return len(self.pieces)
@@ -76,6 +80,18 @@ class Prompts:
         return _by_transformers(listed, tokenizer, special)
 
     @classmethod
+    def of_words(cls, texts: str | Iterable[str]) -> "Prompts":
+        """Texts cut into words, for a function of strings.
+
+        >>> Prompts.of_words(["A dull film.", "Fun!"]).inputs["attention_mask"].sum(dim=1).tolist()
+        [3, 1]
+        """
+        lexicon = Lexicon(_listed(texts))
+        pieces = [[Piece(lexicon.pieces[one], (at,)) for at, one in enumerate(row)] for row in lexicon.rows]
+        words = torch.tensor(lexicon.words)
+        return cls(_padded(lexicon.rows), pieces, words, lambda number: lexicon.pieces[number].strip(), lexicon)
+
+    @classmethod
     def of_ids(cls, rows: Sequence[Sequence[int]]) -> "Prompts":
         """Texts that are token ids already, of any lengths."""
         checked = [_checked_ids(number, row) for number, row in enumerate(rows)]
@@ -94,19 +110,24 @@ def network_of(model: Any) -> Any:
 def read_prompts(inputs: Any, models: Iterable[Any]) -> Any:
     """Texts and lists of ids as ``Prompts``, cut by the tokenizer of the first model that has one; others stay.
 
-    An encoder-decoder also gets the first token of its decoder, where inputs have none.
+    Without any tokenizer, models that are no modules are functions of strings, and texts are cut into words. An
+    encoder-decoder also gets the first token of its decoder, where inputs have none.
 
     Arguments:
-        inputs: a text, a list of texts or of token ids, a ``TextDataset`` of single texts, or anything else.
+        inputs: a text, a list, array or column of texts, a list of token ids, a ``TextDataset`` of single texts, a
+            table or dataset with one column of texts, or anything else.
         models: those that will be asked.
     """
     models = list(models)
+    if type(inputs) not in (str, list, dict, Tensor, Prompts):
+        inputs = column_of_texts(inputs)
     if isinstance(inputs, TextDataset):
         if inputs.width != 1:
             raise UsageError(f"{inputs.name} holds pairs of texts: encode them, see jostle.data.encode_mapping")
         inputs = [texts[0] for texts in inputs.texts]
     if _is_texts(inputs):
-        inputs = Prompts.of(inputs, _tokenizer(models))
+        cutter = _tokenizer(models)
+        inputs = Prompts.of_words(inputs) if cutter is None else Prompts.of(inputs, cutter)
     elif _is_ids(inputs):
         inputs = Prompts.of_ids([inputs] if isinstance(inputs[0], int | np.integer) else inputs)
     start = next((one for one in (_decoder_start(network_of(model)) for model in models) if one is not None), None)
@@ -143,17 +164,19 @@ def _checked_ids(number: int, row: Sequence[int]) -> list[int]:
 
 def tokenizer_of(model: Any) -> Any:
     """The tokenizer of a pipeline, or of the folder of a ``TextNetwork``; None if there is none."""
-    if isinstance(model, TextNetwork):
-        return reader_of(model).tokenizer if model.folder is not None else None
+    if isinstance(getattr(model, "folder", None), Path):
+        return reader_of(model).tokenizer
     return getattr(model, "tokenizer", None) if network_of(model) is not model else None
 
 
 def _tokenizer(models: list[Any]) -> Any:
-    """The tokenizer of the first model that has one."""
-    for model in models:
-        found = tokenizer_of(model)
-        if found is not None:
-            return found
+    """The tokenizer of the first model that has one; None if all models are functions of strings."""
+    found = [tokenizer_of(model) for model in models]
+    known = next((one for one in found if one is not None), None)
+    if known is not None:
+        return known
+    if models and not any(isinstance(model, nn.Module) for model in models):
+        return None
     raise UsageError(
         "prompts are texts, and the model has no tokenizer: give a transformers.pipeline, a model of "
         'jostle.integrations.load("hf:DIR"), or prompts as jostle.Prompts.of(texts, tokenizer)'

@@ -22,7 +22,7 @@ from jostle.landscape.losses import Loss, as_labels, as_loss, check_labels, per_
 from jostle.landscape.network import Stateless, read_inputs
 from jostle.landscape.weights import chosen_parameters, gaussians, preserve, uniforms
 from jostle.tokens import Batch, Inputs, TokenFunction
-from jostle.tokens.inputs import ONLY
+from jostle.tokens.sources import ONLY
 
 _VECTORS = 8  # multiplied together
 _TOLERANCE = 1e-5  # relative, of the eigenvalue

@@ -14,7 +14,7 @@ from jostle.base.errors import FailureError, JostleError, UsageError
 from jostle.base.model import check_outputs
 from jostle.landscape.weights import WeightNoise, chosen_parameters
 from jostle.tokens import Inputs, TokenFunction, Whole
-from jostle.tokens.inputs import as_tensors
+from jostle.tokens.sources import as_tensors
 
 _SMALL = 2**20  # parameters times inputs of a batch
 _MOST, _FEWEST = 32, 4  # draws at once

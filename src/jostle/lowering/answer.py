@@ -3,13 +3,14 @@
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 from torch import Tensor
 
 from jostle.base.checks import function
 from jostle.base.errors import UsageError
 from jostle.base.model import check_outputs, dtype_hint, logits_of
 from jostle.tokens import Batch
-from jostle.tokens.inputs import ONLY
+from jostle.tokens.sources import ONLY
 from jostle.tokens.text_views import SPECIAL_KEY
 
 _KEYWORDS = ("unexpected keyword argument", "required positional argument", "required keyword-only argument")
@@ -32,6 +33,10 @@ def ask(model: Callable[..., Any], batch: Batch) -> Tensor:
         if reason is None:
             raise
         raise UsageError(reason) from error
+    if isinstance(answer, np.ndarray):
+        raise UsageError(
+            f"model of type {type(model).__name__} answers with arrays, which have no gradients: give an nn.Module"
+        )
     return read_logits(answer, size)
 
 

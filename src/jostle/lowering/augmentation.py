@@ -13,7 +13,7 @@ from jostle.base.specs import written
 from jostle.lowering.moves import TokenMover, named_tensors, read_batch
 from jostle.perturbations import GaussianNoise
 from jostle.tokens import Batch, Embeddings, TextView, TokenView
-from jostle.tokens.inputs import ONLY
+from jostle.tokens.sources import ONLY
 
 _MODES = ("append", "replace")
 Mode = Literal["append", "replace"]

@@ -12,8 +12,8 @@ from jostle.base import specs
 from jostle.base.errors import UsageError
 from jostle.lowering.text_moves import Inside, TextMover
 from jostle.perturbations import PERTURBATIONS, Correlated, GaussianNoise, Perturbation
-from jostle.tokens import VIEWS, Batch, Inputs, TextView, TokenView, Whole
-from jostle.tokens.inputs import ONLY
+from jostle.tokens import VIEWS, Batch, Columns, Inputs, TextView, TokenView, Whole
+from jostle.tokens.sources import ONLY
 
 _MASK_KEYS = ("attention_mask", "mask")  # where Inputs looks for a mask, too
 _SMALLEST_UNIFORM = 2.0**-54  # torch's uniform numbers include 0, which has no normal quantile
@@ -36,6 +36,11 @@ class TokenMover:
         self.view = specs.build(VIEWS, tokens, "tokens", TokenView)
         self.perturbation = specs.build(PERTURBATIONS, perturbation, "perturbation", Perturbation)
         self._text_mover: TextMover | None = None
+        if isinstance(self.view, Columns) and self.view.scaled and self.perturbation.has_size:
+            raise UsageError(
+                "tokens=columns: a batch of training does not tell the size of each column; standardise the inputs and "
+                "use columns:scaled=false"
+            )
         if isinstance(self.view, TextView):
             self._text_mover = TextMover(self.view, self.perturbation, choose_positions, self._move_tokens)
         self._keys: dict[object, str] = {}  # for each kind of batch, the entry that holds the tokens

@@ -10,8 +10,8 @@ from torch import Tensor
 from jostle.base.errors import UsageError
 from jostle.perturbations import Deletion, Perturbation
 from jostle.tokens import Batch, Embeddings, Inputs, Site, TextView
-from jostle.tokens.inputs import ONLY
 from jostle.tokens.padding import close_up
+from jostle.tokens.sources import ONLY
 from jostle.tokens.text import padding_id
 
 ChoosePositions = Callable[[int, int, Tensor | None, torch.device, torch.Generator | None], Tensor]

@@ -16,7 +16,7 @@ from jostle.estimates.request import Request
 from jostle.probe.model import tensor_checksum
 from jostle.sampling import DefaultPlan, Plan
 from jostle.tokens import Batch, Inputs, TextView, TokenFunction
-from jostle.tokens.inputs import ONLY, as_dataset, as_tensors, collate_items
+from jostle.tokens.sources import ONLY, as_dataset, as_tensors, collate_items
 from jostle.training.evaluation import predictions
 
 DEFAULT_PLAN = DefaultPlan(half_width=0.02, relative=0.1, most_tokens=4096)

@@ -16,7 +16,7 @@ from jostle.base.errors import FailureError, JostleError, UsageError
 from jostle.base.registry import Registry
 from jostle.landscape import Sharpness, sharpness
 from jostle.lowering.answer import ask
-from jostle.tokens.inputs import ONLY
+from jostle.tokens.sources import ONLY
 
 Measure = Callable[[Any, Any], Any]
 

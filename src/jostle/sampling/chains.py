@@ -27,7 +27,7 @@ from jostle.sampling.plans import Batching, Integers, Trials
 from jostle.sampling.readers import MakeBatch, Moved, Pending, Reader, Through
 from jostle.sampling.text_checks import agree
 from jostle.tokens import TokenFunction
-from jostle.tokens.inputs import ONLY
+from jostle.tokens.sources import ONLY
 from jostle.tokens.views import places
 
 _WORTH_IT = 0.7  # read this way only if it takes at most this share of the multiplications

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from jostle.base.errors import UsageError
 from jostle.base.randomness import Stream
-from jostle.perturbations import Perturbation
+from jostle.perturbations import OtherInput, Perturbation
 from jostle.responses import Response
 from jostle.sampling import readers
 from jostle.sampling.by_token import ByToken
@@ -324,10 +324,20 @@ class TrialEvaluation:
         if self.inputs.moving is not None:
             after = self._moved_texts(trials, before)
         else:
-            after = self.perturbation.apply(before, self._uniforms(trials, self._num_uniforms))
+            after = self._new_tokens(trials, before, self._uniforms(trials, self._num_uniforms))
         is_moved = (after != before).any(dim=1).numpy() | self.perturbation.closes_up
         moved = np.flatnonzero(is_moved)
         return moved, after if len(moved) == len(after) else after[torch.from_numpy(moved)]
+
+    def _new_tokens(self, trials: Trials, before: Tensor, uniforms: NDArray[np.float64]) -> Tensor:
+        """What the tokens ``before`` of these trials become, (trials, dim)."""
+        units = self.inputs.units
+        if isinstance(self.perturbation, OtherInput) and self.inputs.padding is None:
+            return self.inputs.tokens(self.perturbation.rows(uniforms, len(self.inputs)), trials.tokens)
+        if units is None:
+            return self.perturbation.apply(before, uniforms)
+        mean, std = units.at(torch.from_numpy(trials.tokens), is_whole=self.inputs.num_tokens == 1)
+        return self.perturbation.apply_in((mean, std), before, uniforms)
 
     def _moved_texts(self, trials: Trials, texts: Tensor) -> Tensor:
         """Whole texts, (trials, columns) token ids, with every token that may move changed as it would be alone."""

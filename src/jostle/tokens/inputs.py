@@ -1,36 +1,34 @@
 """The inputs of a measurement: from tensors, mappings, datasets or loaders, and reachable by index.
 
 ``Inputs`` holds N inputs, their tokens and their masks. Tensors are held whole; the items of a dataset are read one by
-one when they are needed, by ``Items``. What a token is stands in ``views``.
+one when they are needed, by ``Items``. What a token is stands in ``views``, how inputs are read in ``sources``.
 """
 
 from collections import OrderedDict
-from collections.abc import Mapping, Sized
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from torch.utils.data import BatchSampler, DataLoader, RandomSampler, SequentialSampler, default_collate
 
 from jostle.base.errors import UsageError
+from jostle.data.table import Table, is_frame
 from jostle.tokens.padding import DECODER, Padding, beginning_at, share_by_position
 from jostle.tokens.readout import DECODER_IDS, DECODER_MASK
+from jostle.tokens.sources import MASK_KEY, ONLY, RAGGED, Batch, as_dataset, as_tensors, collate_items, read_rows
 from jostle.tokens.text import check_ids, real_tokens, special_missing
 from jostle.tokens.text_views import SPECIAL_KEY, TextView
-from jostle.tokens.views import TokenView
+from jostle.tokens.units import Units
+from jostle.tokens.views import Columns, TokenView
 
-Batch = dict[str, Tensor]
 Integers = NDArray[np.int64]
 
-ONLY = ""  # the key of a plain tensor
 CACHE_BYTES = 2**29  # of items that are kept: about 900 images of 3 x 224 x 224 in float32
 _TOKEN_KEYS = ("inputs_embeds", "pixel_values", "input_ids", "inputs", "x")
-MASK_KEY = "attention_mask"
 _MASK_KEYS = (MASK_KEY, "mask")
 _ROWS_AT_ONCE = 1024
-_RAGGED = "inputs differ in shape, so they cannot be put together: pad all to one length and give a mask"
 
 
 class Inputs:
@@ -48,10 +46,14 @@ class Inputs:
         pad, has_mask: for texts, the id of padding if it is known, and whether a mask or that id tells the padding.
         is_aligned: whether all texts begin in the first column.
         pieces: for texts that were cut here, the pieces of each that its tokens stand for; otherwise None.
+        table: the columns behind the inputs, if they came as a frame or a ``Table``; otherwise None.
+        lexicon: the words behind token numbers, if texts are for a function of strings; otherwise None.
+        units: for ``Columns``, centre and size of the values of each; otherwise None.
+        notes: what people should know about the inputs.
 
     Arguments:
-        source: a tensor (N, ...), an array, a mapping of tensors that share N, a ``Dataset`` or a ``DataLoader`` (of
-            tensors, mappings, or pairs whose first part is the input).
+        source: a tensor (N, ...), an array, a mapping of tensors that share N, a frame, a ``Dataset`` or a
+            ``DataLoader`` (of tensors, mappings, or pairs whose first part is the input).
         view: what a token is.
         mask: (N, tokens), true for tokens that may be jostled; by default the mapping's own mask, or all tokens. The
             padding of texts is never jostled, whatever the mask.
@@ -64,12 +66,20 @@ class Inputs:
         self, source: Any, view: TokenView, mask: Any = None, pad: int | None = None, *, aligned: bool = False
     ) -> None:
         self.view = view
+        self.notes: list[str] = []
+        self.table = Table.of(source) if is_frame(source) else source if isinstance(source, Table) else None
+        self.lexicon = getattr(source, "lexicon", None)
         self.items: Items | None = None
         self.pieces: Any = None
-        tensors = as_tensors(source)
+        tensors = as_tensors(source if self.table is None else self.table)
         if tensors is None:
             dataset, tensors = as_dataset(source)
-            self.items = None if dataset is None else Items(dataset)
+            if dataset is not None and isinstance(view, TextView):
+                tensors = read_rows(dataset)  # all are needed to see where each ends
+            elif dataset is not None:
+                self.items = Items(dataset)
+        if isinstance(view, Columns) and tensors is not None:  # whole numbers of a table are numbers, not ids
+            tensors = {key: each if each.is_floating_point() else each.double() for key, each in tensors.items()}
         self._tensors = tensors
         self.count = len(self.items) if self.items is not None else _common_length(self._tensors or {})
         if self.count == 0:
@@ -88,6 +98,7 @@ class Inputs:
         if self.is_aligned:
             mask = self._align(mask)
         self.mask = self._read_text(view, mask) if isinstance(view, TextView) else self._read_mask(mask)
+        self.units = self._read_units() if isinstance(view, Columns) and view.scaled else None
         self.token_counts = None if self.mask is None else self.mask.sum(axis=1)
 
     def __len__(self) -> int:
@@ -157,6 +168,28 @@ class Inputs:
         if self.padding is None or self.moving is not None or not isinstance(self.view, TextView):
             return positions
         return self.padding.numbers(indices, positions, self.view.alignment)
+
+    @property
+    def token_names(self) -> tuple[str, ...]:
+        """The names of the tokens: of the columns of a table; empty where they have none."""
+        names = () if self.table is None else self.table.names
+        return names if len(names) == self.num_tokens else ()
+
+    def _read_units(self) -> Units:
+        """Mean and standard deviation of each column."""
+        parts = (
+            self.batch(np.arange(start, min(start + _ROWS_AT_ONCE, self.count)))[self.key]
+            for start in range(0, self.count, _ROWS_AT_ONCE)
+        )
+        units = Units.of(parts)
+        still = np.flatnonzero((units.std == 0).numpy())
+        if len(still):
+            names = self.token_names or tuple(map(str, range(self.num_tokens)))
+            told = ", ".join(names[number] for number in still[:3]) + (", ..." if len(still) > 3 else "")
+            self.notes.append(
+                f"{len(still)} of {len(units.std)} columns hold one value only ({told}): noise in units of it is 0"
+            )
+        return units
 
     def entry(self, name: str) -> Tensor | None:
         """One entry of all inputs, (N, ...), or None where there is no such entry."""
@@ -342,7 +375,7 @@ class Items:
         try:
             joined = {key: torch.cat([item[key] for item in items]) for key in items[0]}
         except RuntimeError:
-            raise UsageError(_RAGGED) from None
+            raise UsageError(RAGGED) from None
         except KeyError as error:
             raise UsageError(f"inputs as mappings must have the same entries; some have no {error}") from None
         rows = torch.from_numpy(back)
@@ -362,81 +395,6 @@ class Items:
         while self.bytes_kept > CACHE_BYTES:
             self.bytes_kept -= _size(self._kept.popitem(last=False)[1])
         return item
-
-
-def as_tensors(source: Any) -> Batch | None:
-    """The source as named tensors, or None if it is read item by item."""
-    if isinstance(source, Tensor | np.ndarray):
-        return {ONLY: torch.as_tensor(source).cpu().contiguous()}
-    if isinstance(source, Mapping):
-        wrong = [key for key, value in source.items() if not isinstance(value, Tensor | np.ndarray)]
-        if wrong or not source:
-            listed = ", ".join(repr(key) for key in wrong) or "it is empty"
-            raise UsageError(f"inputs as a mapping must hold tensors; not so: {listed}")
-        return {str(key): torch.as_tensor(value).cpu().contiguous() for key, value in source.items()}
-    held = getattr(source, "inputs", None)
-    return as_tensors(held) if isinstance(held, Tensor | np.ndarray | Mapping) else None
-
-
-def as_dataset(source: Any) -> tuple[Any, Batch | None]:
-    """A map-style dataset to read from, or the contents of a stream of batches as tensors; the other is None."""
-    _check_pair(source)
-    dataset = source.dataset if isinstance(source, DataLoader) and _is_plain(source) else source
-    if hasattr(dataset, "__getitem__") and isinstance(dataset, Sized):
-        return dataset, None
-    if not hasattr(source, "__iter__"):
-        raise UsageError(
-            f"inputs of type {type(source).__name__} cannot be read: give a tensor, a mapping of tensors, a Dataset or "
-            "a DataLoader"
-        )
-    batches = [_as_batch(_input_of(batch)) for batch in source]
-    if not batches:
-        return None, {ONLY: torch.empty(0)}
-    try:
-        return None, {key: torch.cat([batch[key] for batch in batches]) for key in batches[0]}
-    except RuntimeError:
-        raise UsageError(_RAGGED) from None
-
-
-def collate_items(items: list[Any]) -> Batch:
-    """Items of a dataset as one batch, without their labels."""
-    try:
-        return _as_batch(default_collate([_input_of(item) for item in items]))
-    except RuntimeError:
-        raise UsageError(_RAGGED) from None
-
-
-def _as_batch(collated: Any) -> Batch:
-    if isinstance(collated, Mapping):
-        return {str(key): torch.as_tensor(value).contiguous() for key, value in collated.items()}
-    return {ONLY: torch.as_tensor(collated).contiguous()}
-
-
-def _input_of(item: Any) -> Any:
-    """The input of a dataset's item: items are often (input, label)."""
-    return item[0] if isinstance(item, tuple | list) else item
-
-
-def _check_pair(source: Any) -> None:
-    """Raise if the source looks like (inputs, labels): as two inputs, tensors of two shapes cannot go together."""
-    if not isinstance(source, tuple | list) or len(source) != 2:
-        return
-    if not all(isinstance(part, Tensor | np.ndarray) and part.ndim for part in source):
-        return
-    first, second = (tuple(part.shape) for part in source)
-    if first != second and first[0] == second[0]:
-        raise UsageError(
-            f"inputs are two tensors of {first[0]} each, of shapes {first} and {second}: if the second are labels, "
-            "give the first alone"
-        )
-
-
-def _is_plain(loader: DataLoader[Any]) -> bool:
-    """Whether a loader only shuffles and stacks, so that its dataset can be read by index instead."""
-    shuffles = type(loader.sampler) in (SequentialSampler, RandomSampler) and type(loader.batch_sampler) is BatchSampler
-    dataset, sampler = loader.dataset, loader.sampler
-    is_whole = isinstance(dataset, Sized) and isinstance(sampler, Sized) and len(sampler) == len(dataset)
-    return shuffles and is_whole and loader.collate_fn is default_collate
 
 
 def _rows_finite(tensor: Tensor) -> Tensor:

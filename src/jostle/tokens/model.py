@@ -14,14 +14,17 @@ import torch
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from jostle.base import checks
 from jostle.base.errors import UsageError
 from jostle.base.model import call, check_outputs, device_of, dtype_hint, eval_mode, logits_of, on_device
+from jostle.data.table import Table
 from jostle.integrations.answers import Asked
+from jostle.integrations.callables import callable_of
+from jostle.integrations.lexicon import TextFunction
 from jostle.responses import Flip, Margin, Response
-from jostle.tokens.inputs import MASK_KEY, Batch, Inputs
+from jostle.tokens.inputs import Inputs
 from jostle.tokens.readout import Readout
 from jostle.tokens.sites import Edit, Site
+from jostle.tokens.sources import MASK_KEY, Batch
 from jostle.tokens.text import check_fits, features
 from jostle.tokens.text_views import Embeddings
 from jostle.tokens.views import Inside
@@ -58,7 +61,7 @@ class TokenFunction:
         device: str | None = None,
         readout: Readout = Readout("answer"),  # noqa: B008 - it is frozen
     ) -> None:
-        self.model, self.inputs, self.name = checks.function(name, model), inputs, name
+        self.model, self.inputs, self.name = _asked(model, inputs, name), inputs, name
         self.readout = readout
         readout.check(model, name)
         self.passes = self.numbers = 0
@@ -244,6 +247,12 @@ class TokenFunction:
                 "label, measure a model that gives its logit"
             )
         reads_sign = response is None or isinstance(response, Flip | Margin)
+        if reads_sign and getattr(getattr(self.model, "function", self.model), "is_regression", False):
+            self.warnings.append(
+                f"{self.name} predicts a number and no class, so a flip is a change of its sign: "
+                "response='absolute-change' says by how much the number changes"
+            )
+            return
         if reads_sign and outputs.numel() == len(outputs) and bool(((outputs > 0) & (outputs < 1)).all()):
             self.warnings.append(
                 f"{self.name} gives one output per input, all between 0 and 1: if that is a probability, give the "
@@ -257,6 +266,31 @@ def _are_labels_apart(outputs: Tensor) -> bool:
         return False
     is_inside = bool(((outputs > 0) & (outputs < 1)).all())
     return is_inside and float((outputs.sum(dim=1) - 1).abs().min()) > _TOLERANCE
+
+
+def _asked(model: Any, inputs: Inputs, name: str) -> Callable[..., Any]:
+    """The model as a callable that takes batches of these inputs.
+
+    What is no module gets texts as strings if they were cut into words, and rows of a frame as such a frame.
+    """
+    if isinstance(model, nn.Module | TextFunction | _RowFunction):
+        if inputs.lexicon is not None and isinstance(model, nn.Module):
+            raise UsageError(f"{name} is a module, and the texts are cut into words for a function of strings")
+        return model
+    function, lexicon, table = callable_of(model, name), inputs.lexicon, inputs.table
+    if lexicon is not None:
+        return TextFunction(function, lexicon)
+    return _RowFunction(function, table) if table is not None and table.frame is not None else function
+
+
+class _RowFunction:
+    """A function of frames as a function of tensors."""
+
+    def __init__(self, function: Callable[..., Any], table: Table) -> None:
+        self.function, self.table = function, table
+
+    def __call__(self, rows: Tensor) -> Any:
+        return self.function(self.table.framed(rows))
 
 
 class _Sizes(TorchDispatchMode):  # type: ignore[no-untyped-call]

@@ -18,6 +18,7 @@ from jostle.base.registry import Registry
 VIEWS: Registry[type["TokenView"]] = Registry(
     "token view",
     homes={
+        "columns": "jostle.tokens.views",
         "coordinates": "jostle.tokens.views",
         "embeddings": "jostle.tokens.text_views",
         "patches": "jostle.tokens.views",
@@ -116,6 +117,44 @@ class Coordinates(TokenView):
     @property
     def spec(self) -> str:
         return "coordinates"
+
+
+@VIEWS.register("columns")
+@dataclass(frozen=True)
+class Columns(TokenView):
+    """Every column of a table (batch, columns) is a token: arrays of features, frames of pandas and polars, csv files.
+
+    Noise is in units of each column: ``GaussianNoise(std=0.5)`` adds half of the standard deviation that the column
+    has in the inputs. Perturbations that say the new value themselves, such as ``ReplaceBy``, are used as they are.
+
+    >>> Columns().num_tokens((4,))
+    4
+
+    Arguments:
+        scaled: whether noise is in units of each column; otherwise all columns get the same.
+        whole: whether all columns of a row move at once, each as it would alone.
+    """
+
+    scaled: bool = True
+    whole: bool = False
+
+    def __post_init__(self) -> None:
+        checks.truth("scaled", self.scaled)
+        checks.truth("whole", self.whole)
+
+    def positions(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        must_fit(len(shape) == 1, self, shape, "expected a table (rows, columns)")
+        return (1,) if self.whole else shape
+
+    def grid(self, batch: Tensor) -> Tensor:
+        return batch.unsqueeze(1) if self.whole else batch
+
+    @property
+    def spec(self) -> str:
+        options = [
+            name for name, is_usual in (("scaled=false", self.scaled), ("whole=true", not self.whole)) if not is_usual
+        ]
+        return ":".join(["columns", ",".join(options)]).rstrip(":")
 
 
 @VIEWS.register("rows")
