@@ -8,7 +8,7 @@ import torch
 
 import jostle
 from jostle.base.errors import UsageError
-from jostle.data.table import Table
+from jostle.data.table import DataTable
 from jostle.tokens.units import Units
 
 WEIGHTS = torch.tensor([1.0, -2.0, 0.5])
@@ -97,7 +97,7 @@ def test_stability_moves_every_column_by_its_own_size():
 
 
 def test_the_profile_has_the_names_of_a_table_and_keeps_them(tmp_path):
-    table = Table.of_columns({"age": [20.0, 30, 40, 50], "height": [1.5, 1.6, 1.7, 1.8]})
+    table = DataTable.of_columns({"age": [20.0, 30, 40, 50], "height": [1.5, 1.6, 1.7, 1.8]})
     m = jostle.measure(lambda x: x[:, 0] - 35, table, tokens="columns", perturbation="gaussian-noise:std=1", seed=1)
     assert m.profile.names == ("age", "height")
     assert f"by column: age {m.profile.values[0]:.3g} [" in str(m)
@@ -106,7 +106,7 @@ def test_the_profile_has_the_names_of_a_table_and_keeps_them(tmp_path):
 
 
 def test_categories_stay_under_noise_and_move_by_other_input():
-    table = Table.of_columns({"age": [20, 30, 40, 50], "city": ["Rome", "Bern", "Rome", "Bern"]})
+    table = DataTable.of_columns({"age": [20, 30, 40, 50], "city": ["Rome", "Bern", "Rome", "Bern"]})
     model = lambda x: (x[:, 1] - 0.5) + 0 * x[:, 0]  # noqa: E731
     m = jostle.measure(model, table, tokens="columns", perturbation="gaussian-noise:std=5", plan=jostle.Grid(3))
     assert m.profile.counts.tolist() == [12, 0]
@@ -114,7 +114,7 @@ def test_categories_stay_under_noise_and_move_by_other_input():
     m = jostle.measure(model, table, tokens="columns", perturbation="other-input", plan=jostle.Grid(50))
     assert m.profile.values[0] == 0
     assert abs(m.profile.values[1] - 0.5) < 4 * 0.5 / math.sqrt(200)
-    only = Table.of_columns({"city": ["Rome", "Bern"]})
+    only = DataTable.of_columns({"city": ["Rome", "Bern"]})
     with pytest.raises(UsageError, match="all columns are categories: use other-input"):
         jostle.measure(model, only, tokens="columns", perturbation="gaussian-noise:std=5")
 
@@ -130,7 +130,7 @@ def test_categories_stay_under_noise_and_move_by_other_input():
 )
 def test_what_is_no_table_is_one_line(columns, said):
     with pytest.raises(UsageError) as caught:
-        Table.of_columns(columns)
+        DataTable.of_columns(columns)
     assert said in str(caught.value)
 
 

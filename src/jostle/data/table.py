@@ -1,6 +1,6 @@
 """Tables: rows with named columns of numbers and categories, from frames of pandas or polars or from csv files.
 
-A ``Table`` holds numbers, as models of torch take them, and can write rows as the frame it came from, as pipelines of
+A ``DataTable`` holds numbers, as models of torch take them, and can write rows as the frame it came from, as pipelines of
 scikit-learn take them. Neither pandas nor polars is imported: a frame brings its own library with it.
 """
 
@@ -44,10 +44,10 @@ class Column:
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class DataTable:
     """Rows of numbers with named columns; ``jostle.measure`` takes it, and frames, which become one.
 
-    >>> table = Table.of_columns({"height": [1.8, 1.6], "city": ["Rome", "Bern"]})
+    >>> table = DataTable.of_columns({"height": [1.8, 1.6], "city": ["Rome", "Bern"]})
     >>> table.inputs.tolist(), table.columns[1].categories
     ([[1.8, 1.0], [1.6, 0.0]], ('Bern', 'Rome'))
 
@@ -75,13 +75,13 @@ class Table:
         return np.asarray([column.categories is not None for column in self.columns])
 
     @classmethod
-    def of(cls, frame: Any) -> "Table":
+    def of(cls, frame: Any) -> "DataTable":
         """The table in a frame of pandas or polars."""
         made = cls.of_columns({str(name): frame[name] for name in frame.columns})
         return cls(made.inputs, made.columns, type(frame))
 
     @classmethod
-    def of_columns(cls, columns: dict[str, Any]) -> "Table":
+    def of_columns(cls, columns: dict[str, Any]) -> "DataTable":
         """A table from columns by name: arrays, lists or columns of a frame."""
         read = [_read(name, values) for name, values in columns.items()]
         if not read or not len(read[0][1]):

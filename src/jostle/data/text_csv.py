@@ -24,7 +24,7 @@ _OPTIONS = ("text", "second", "label", "quoted", "skip", "test")
 
 
 @dataclass(frozen=True, eq=False)
-class Columns:
+class TextColumns:
     """Texts and labels as a file writes them.
 
     Arguments:
@@ -137,7 +137,7 @@ def read_columns(
     second: str | None = None,
     quoted: bool | None = None,
     skip: bool = False,
-) -> Columns:
+) -> TextColumns:
     """The columns of texts and labels of a file; arguments as of ``load_csv``."""
     rows = _read_rows(path, quoted)
     header = next(rows, [])
@@ -158,7 +158,7 @@ def read_columns(
         labels += [] if last is None else [row[last].strip()]
     if not texts:
         raise UsageError(f"{path} holds no rows that can be used below its line of names ({left_out} left out)")
-    return Columns(tuple(texts), tuple(labels), left_out)
+    return TextColumns(tuple(texts), tuple(labels), left_out)
 
 
 def column_names(file: str, options: Mapping[str, str | None]) -> list[str]:

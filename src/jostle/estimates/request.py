@@ -15,7 +15,7 @@ from jostle.base import checks, specs
 from jostle.base.errors import UsageError
 from jostle.base.estimate import TARGETS, Target
 from jostle.base.model import parameter_type
-from jostle.data.table import Table, is_frame
+from jostle.data.table import DataTable, is_frame
 from jostle.estimates.result import MeasureSettings
 from jostle.integrations.answers import Continuation
 from jostle.integrations.prompts import network_of, read_prompts
@@ -123,13 +123,13 @@ class Request:
         return held
 
     def _read_table(self, inputs: Any, models: list[Model]) -> tuple[Any, Any]:
-        """A frame as a ``Table`` in the type of the models' weights, and the mask; anything else as it is.
+        """A frame as a ``DataTable`` in the type of the models' weights, and the mask; anything else as it is.
 
         Noise moves numbers only: categories are masked where no mask is given.
         """
         if is_frame(inputs):
-            inputs = Table.of(inputs)
-        if not isinstance(inputs, Table):
+            inputs = DataTable.of(inputs)
+        if not isinstance(inputs, DataTable):
             return inputs, self.mask
         wanted = parameter_type(models)
         if wanted is not None:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from jostle.base.errors import UsageError
-from jostle.data.table import Table, is_frame
+from jostle.data.table import DataTable, is_frame
 from jostle.tokens.padding import DECODER, Padding, beginning_at, share_by_position
 from jostle.tokens.readout import DECODER_IDS, DECODER_MASK
 from jostle.tokens.sources import MASK_KEY, ONLY, RAGGED, Batch, as_dataset, as_tensors, collate_items, read_rows
@@ -46,7 +46,7 @@ class Inputs:
         pad, has_mask: for texts, the id of padding if it is known, and whether a mask or that id tells the padding.
         is_aligned: whether all texts begin in the first column.
         pieces: for texts that were cut here, the pieces of each that its tokens stand for; otherwise None.
-        table: the columns behind the inputs, if they came as a frame or a ``Table``; otherwise None.
+        table: the columns behind the inputs, if they came as a frame or a ``DataTable``; otherwise None.
         lexicon: the words behind token numbers, if texts are for a function of strings; otherwise None.
         units: for ``Columns``, centre and size of the values of each; otherwise None.
         notes: what people should know about the inputs.
@@ -67,7 +67,7 @@ class Inputs:
     ) -> None:
         self.view = view
         self.notes: list[str] = []
-        self.table = Table.of(source) if is_frame(source) else source if isinstance(source, Table) else None
+        self.table = DataTable.of(source) if is_frame(source) else source if isinstance(source, DataTable) else None
         self.lexicon = getattr(source, "lexicon", None)
         self.items: Items | None = None
         self.pieces: Any = None

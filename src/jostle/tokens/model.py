@@ -16,7 +16,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from jostle.base.errors import UsageError
 from jostle.base.model import call, check_outputs, device_of, dtype_hint, eval_mode, logits_of, on_device
-from jostle.data.table import Table
+from jostle.data.table import DataTable
 from jostle.integrations.answers import Asked
 from jostle.integrations.callables import callable_of
 from jostle.integrations.lexicon import TextFunction
@@ -286,7 +286,7 @@ def _asked(model: Any, inputs: Inputs, name: str) -> Callable[..., Any]:
 class _RowFunction:
     """A function of frames as a function of tensors."""
 
-    def __init__(self, function: Callable[..., Any], table: Table) -> None:
+    def __init__(self, function: Callable[..., Any], table: DataTable) -> None:
         self.function, self.table = function, table
 
     def __call__(self, rows: Tensor) -> Any:

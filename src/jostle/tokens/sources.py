@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.utils.data import BatchSampler, DataLoader, RandomSampler, SequentialSampler, default_collate
 
 from jostle.base.errors import UsageError
-from jostle.data.table import Table, is_frame
+from jostle.data.table import DataTable, is_frame
 from jostle.tokens.text_views import SPECIAL_KEY
 
 Batch = dict[str, Tensor]
@@ -34,7 +34,7 @@ def as_tensors(source: Any) -> Batch | None:
     if isinstance(source, Mapping):
         return _of_mapping(source)
     if is_frame(source):
-        return {ONLY: Table.of(source).inputs}
+        return {ONLY: DataTable.of(source).inputs}
     held = getattr(source, "inputs", None)
     return as_tensors(held) if isinstance(held, Tensor | np.ndarray | Mapping) else None
 
