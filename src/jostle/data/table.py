@@ -1,7 +1,7 @@
 """Tables: rows with named columns of numbers and categories, from frames of pandas or polars or from csv files.
 
-A ``DataTable`` holds numbers, as models of torch take them, and can write rows as the frame it came from, as pipelines of
-scikit-learn take them. Neither pandas nor polars is imported: a frame brings its own library with it.
+A ``DataTable`` holds numbers, as models of torch take them, and can write rows as the frame it came from, as pipelines
+of scikit-learn take them. Neither pandas nor polars is imported: a frame brings its own library with it.
 """
 
 from collections.abc import Sequence

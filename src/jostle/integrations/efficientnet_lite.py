@@ -20,7 +20,7 @@ from jostle.base.weights import fill_weights, read_weights
 from jostle.data.preprocessing import Preprocessing
 from jostle.integrations.image_classifier import ImageClassifier
 
-# DataTable 1 of the paper: how often channels are widened inside a block, channels, repeats, stride, kernel.
+# Table 1 of the paper: how often channels are widened inside a block, channels, repeats, stride, kernel.
 _STAGES = (
     (1, 16, 1, 1, 3),
     (6, 24, 2, 2, 3),

@@ -31,7 +31,7 @@ class TextView(TokenView):
         alignment: what a position is in a profile: ``left``, the number of the token in its text, from 0; or ``right``,
             counted so that the last tokens of all texts share the last position.
         whole: whether a text is one token, as an image is with ``Whole()``: all its tokens change at once, each as it
-            would alone, the control of paper 1, DataTable 4. Padding stays as it is.
+            would alone, the control of paper 1, Table 4. Padding stays as it is.
     """
 
     special: bool | Literal["only"] = True

@@ -220,7 +220,7 @@ class Patches(TokenView):
 @VIEWS.register("whole")
 @dataclass(frozen=True)
 class Whole(TokenView):
-    """The whole input is one token: noise everywhere at once, the control of paper 1 (2403.06925), DataTable 4.
+    """The whole input is one token: noise everywhere at once, the control of paper 1 (2403.06925), Table 4.
 
     >>> Whole().num_tokens((3, 32, 32))
     1
