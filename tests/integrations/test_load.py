@@ -66,7 +66,7 @@ def test_python_factories_take_options_and_modules_come_in_eval_mode(tmp_path, m
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
-        ("", "must start with zoo: or py:, or with hf: or timm:"),
+        ("", "must start with zoo: or py:, or with hf:, onnx:, timm: or torchvision:"),
         ("resnet", "must start with zoo: or py:"),
         ("zoo:mlp:8", "write options as key=value"),
         ("zoo:mpl", "unknown model 'mpl'; did you mean mlp"),

@@ -6,7 +6,7 @@ finds the perturbation that is meant, and ``make_request`` makes the one ``Reque
 
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +19,13 @@ import jostle.data
 from jostle import integrations
 from jostle.base import specs
 from jostle.base.errors import UsageError
+from jostle.base.model import parameter_type
 from jostle.cli.arrays import READERS, read_arrays
 from jostle.cli.options import SamplingOptions, SubjectOptions
-from jostle.cli.texts import Texts, read_texts, text_view
-from jostle.data import TextDataset, text_csv
+from jostle.cli.texts import Texts, as_text_functions, class_names, read_texts, reads_strings, text_view
+from jostle.data import TextDataset, table_file, text_csv
 from jostle.data.image_folder import PREFIX, SUFFIXES, ImageFiles, open_images
+from jostle.data.table import DataTable
 from jostle.data.text_tokenizer import tokenizer_file
 from jostle.estimates import Comparison
 from jostle.estimates.per_input import with_certainty
@@ -222,18 +224,25 @@ def read_subject(
     """
     check_limit(options.limit)
     notes = list[str]()
-    inputs, labels = (
-        (texts, None)
-        if texts is not None or _is_texts(options.data)
-        else load_inputs(options.data, options.split, options.limit, notes)
-    )
+    is_table = texts is None and _is_table(options)
+    if is_table:
+        inputs, labels, notes = read_table(options, models, label)
+        tokens = tokens or "columns"
+    elif texts is not None or _is_texts(options.data):
+        inputs, labels = texts, None
+    else:
+        inputs, labels = load_inputs(options.data, options.split, options.limit, notes)
     if inputs is None or isinstance(inputs, TextDataset):
-        words = text_view(options)
-        found = read_texts(options, models, words, inputs, label=label, labelled=labelled)
+        takes_strings = options.tokenizer is None and all(reads_strings(model) for model in models.values())
+        words = text_view(
+            options, "words" if not any(isinstance(model, nn.Module) for model in models.values()) else None
+        )
+        found = read_texts(options, models, words, inputs, label=label, labelled=labelled, by_words=takes_strings)
         right = found.dataset.labels if found.has_labels else None
-        return Subject(unwrap(models), models, found.encoded, words, found, right, list(found.notes))
+        asked = unwrap(models) if found.lexicon is None else as_text_functions(models, found.lexicon)
+        return Subject(asked, models, found.encoded, words, found, right, list(found.notes))
     for name in _ONLY_TEXTS:
-        if getattr(options, name, None) is not None:
+        if getattr(options, name, None) is not None and not (name == "label" and is_table):
             raise UsageError(
                 f"--{name.replace('_', '-')} is for texts, and --data {options.data} is none: leave it out"
             )
@@ -441,7 +450,9 @@ def load_models(
     models = {name: load_model(spec, weights.get(name), seed) for name, spec in named.items()}
     known = {}
     for name, spec in named.items():
-        is_random = spec.startswith("zoo:") or (spec.startswith("timm:") and "checkpoint=" not in spec)
+        is_random = spec.startswith("zoo:") or (
+            spec.startswith(("timm:", "torchvision:")) and "checkpoint=" not in spec
+        )
         if is_random and name not in weights:
             known[name] = [f"{name} has random weights; give --weights for a trained network"]
             print(f"jostle: {known[name][0]}", file=sys.stderr)  # noqa: T201
@@ -515,6 +526,39 @@ def check_limit(limit: int | None) -> None:
         raise UsageError(f"--limit {limit} must be at least 1")
 
 
+def _is_table(options: SubjectOptions) -> bool:
+    """Whether the data are a file of numbers with names of columns."""
+    if not options.data.startswith(text_csv.PREFIX) or getattr(options, "text", None):
+        return False
+    file, named = text_csv.read_spec(options.data)
+    return not set(named) & {"text", "second"} and table_file.is_table(file)
+
+
+def read_table(
+    options: SubjectOptions, models: Mapping[str, Any], label: str | None
+) -> tuple[Any, Tensor | None, list[str]]:
+    """The rows of a file of numbers, the class of each if it is known, and what people should know.
+
+    Arguments:
+        options: of the command.
+        models: by name; a module says of which type its numbers are.
+        label: the column of labels.
+    """
+    file, named = text_csv.read_spec(options.data)
+    if set(named) - {"label"}:
+        raise UsageError(f"--data {options.data}: of a table of numbers only label= can be named")
+    if options.split != "train":
+        raise UsageError(f"--split {options.split}: --data {options.data} has no splits: leave --split out")
+    names = class_names(next(iter(models.values())))
+    found, labels, notes = table_file.load_table(
+        file, label=label or named.get("label"), names=names, limit=options.limit
+    )
+    wanted = parameter_type(models.values())
+    if isinstance(found, table_file.TableFile) and wanted is not None:
+        found = replace(found, dtype=wanted)
+    return found, labels, [*notes, "noise is in units of each column: of its standard deviation in these rows"]
+
+
 def _is_texts(spec: str) -> bool:
     return spec.startswith(text_csv.PREFIX) or (":" not in spec and spec in jostle.data.names("text"))
 
@@ -546,4 +590,8 @@ def _first(inputs: Any, limit: int | None) -> Any:
         return inputs.first(limit)
     if isinstance(inputs, TextDataset):
         return inputs.subset(min(limit, len(inputs)))
+    if isinstance(inputs, DataTable):
+        return replace(inputs, inputs=inputs.inputs[:limit])
+    if isinstance(inputs, table_file.TableFile):
+        return replace(inputs, starts=inputs.starts[:limit])
     raise UsageError(f"--limit {limit} cannot be applied to inputs of type {type(inputs).__name__}")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
 import jostle.data
 from jostle.base import specs
@@ -18,6 +18,11 @@ from jostle.cli.options import SubjectOptions
 from jostle.data import TextDataset
 from jostle.data.text_csv import PREFIX, column_names, load_options, read_spec
 from jostle.integrations import TextNetwork, TextReader, reader_of
+from jostle.integrations.callables import callable_of
+from jostle.integrations.estimator import Estimator
+from jostle.integrations.lexicon import Lexicon, TextFunction, WordReader
+from jostle.integrations.onnx import OnnxModel
+from jostle.integrations.prompts import tokenizer_of
 from jostle.models.text_model import TextModel
 from jostle.report import Section
 from jostle.report.measurement import percent
@@ -42,6 +47,7 @@ class Texts:
         encoded: what models are given.
         rows: the number of each text in its file, from 1.
         reader: how they were encoded.
+        lexicon: the words of texts for functions of strings; None where there is a tokenizer.
         has_labels: whether the labels of ``dataset`` are the models' classes.
         headless: names of the models that predict no class.
         classes: names of the classes; empty if they have no names.
@@ -51,11 +57,12 @@ class Texts:
     dataset: TextDataset
     encoded: dict[str, Tensor]
     rows: list[int]
-    reader: TextReader
+    reader: TextReader | WordReader
     has_labels: bool
     headless: list[str]
     classes: tuple[str, ...]
     notes: list[str]
+    lexicon: Lexicon | None = None
 
 
 def read_texts(
@@ -66,6 +73,7 @@ def read_texts(
     *,
     label: str | None = None,
     labelled: bool = True,
+    by_words: bool = False,
 ) -> Texts:
     """The texts that the options name, as these models read them.
 
@@ -76,13 +84,15 @@ def read_texts(
         given: the texts, if they are loaded already.
         label: the column of labels of a file.
         labelled: whether labels are of use.
+        by_words: whether the models are functions of strings, for which texts are cut into words.
     """
     names = class_names(next(iter(models.values())))
     dataset, notes = (given, []) if given is not None else _load(options, names, label, labelled=labelled)
-    reader = _reader(options, models)
-    kept, rows = _with_words(dataset, keeps_empty=view.special is not False)
+    reader = WordReader() if by_words else _reader(options, models)
+    kept, rows = _with_words(dataset, keeps_empty=view.special is not False and not by_words)
     encoded = reader.encode(kept)
-    _check_same_tokens(options, models, reader, kept, encoded)
+    if isinstance(reader, TextReader):
+        _check_same_tokens(options, models, reader, kept, encoded)
     cut = reader.count_cut(kept, encoded)
     if cut:
         longer = f"{cut:,} of {len(kept):,} texts have more than {reader.max_length:,} tokens"
@@ -95,12 +105,28 @@ def read_texts(
     if _predicts_tokens(models):
         words = reader.tokenizer
         shown = tuple(repr(words.shown(number)) for number in range(words.vocabulary))
-    return Texts(kept, encoded, rows, reader, has_labels, headless, shown, notes)
+    lexicon = reader.lexicon if isinstance(reader, WordReader) else None
+    return Texts(kept, encoded, rows, reader, has_labels, headless, shown, notes, lexicon)
 
 
-def text_view(options: SubjectOptions) -> TextView:
-    """What a token of texts is; special tokens stay unless an option says otherwise."""
-    spec = options.tokens or "embeddings"
+def reads_strings(model: Any) -> bool:
+    """Whether a model is a function of strings as far as can be seen: no module, and without a tokenizer."""
+    return not isinstance(model, nn.Module) and tokenizer_of(model) is None
+
+
+def as_text_functions(models: Mapping[str, Any], lexicon: Lexicon) -> dict[str, Any]:
+    """Functions of strings as functions of the numbers of their words."""
+    return {name: TextFunction(callable_of(model, name), lexicon) for name, model in models.items()}
+
+
+def text_view(options: SubjectOptions, usual: str | None = None) -> TextView:
+    """What a token of texts is; special tokens stay unless an option says otherwise.
+
+    Arguments:
+        options: of the command.
+        usual: where the options do not say it; by default embeddings.
+    """
+    spec = options.tokens or usual or "embeddings"
     view = specs.build(VIEWS, spec, "tokens", TokenView)
     if not isinstance(view, TextView):
         raise UsageError(f"--tokens {spec} is not for texts: use embeddings, embeddings:before or words")
@@ -118,7 +144,7 @@ def _predicts_tokens(models: Mapping[str, Any]) -> bool:
 
 def class_names(model: Any) -> tuple[str, ...]:
     """Names of a model's classes, in the order of its outputs; empty if it does not tell how many there are."""
-    if isinstance(model, TextNetwork):
+    if isinstance(model, TextNetwork | Estimator | OnnxModel):
         return model.classes
     count = model.classifier.out_features if isinstance(model, TextModel) else 0
     return tuple(f"LABEL_{number}" for number in range(count))

@@ -139,7 +139,7 @@ def read_columns(
     skip: bool = False,
 ) -> TextColumns:
     """The columns of texts and labels of a file; arguments as of ``load_csv``."""
-    rows = _read_rows(path, quoted)
+    rows = read_rows(path, quoted)
     header = next(rows, [])
     places = [_find_column(header, name, path) for name in (text, second) if name is not None]
     last = None if label is None else _find_column(header, label, path)
@@ -163,10 +163,10 @@ def read_columns(
 
 def column_names(file: str, options: Mapping[str, str | None]) -> list[str]:
     """The names in the first line of a file; arguments as for ``load_options``."""
-    return next(_read_rows(Path(file).expanduser(), _read_truth(options, "quoted")), [])
+    return next(read_rows(Path(file).expanduser(), _read_truth(options, "quoted")), [])
 
 
-def _read_rows(path: Path, quoted: bool | None) -> Iterator[list[str]]:
+def read_rows(path: Path, quoted: bool | None = None) -> Iterator[list[str]]:
     """The rows of a file, the line of names first; ``quoted`` as for ``load_csv``."""
     suffix = Path(path.stem).suffix if path.suffix == ".gz" else path.suffix
     if suffix not in (".csv", ".tsv", ".tab", ".txt"):

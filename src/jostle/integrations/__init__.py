@@ -2,7 +2,7 @@
 
 ``load("hf:checkpoints/vit")`` turns text into a model; ``prepare_images`` and ``reader_of`` turn images and texts into
 the inputs that a model takes. To add a source, imitate ``zoo.py``: put ``register`` on a function from the rest of the
-spec to a model, and its module in the list below. Nothing here uses the network, and no file is unpickled.
+spec to a model, and its module in the list below. Nothing here uses the network, and no code in a file of weights runs.
 """
 
 from collections.abc import Callable
@@ -42,6 +42,7 @@ SOURCES = Registry[Source](
         "py": "jostle.integrations.python",
         "sample": "jostle.integrations.sample",
         "timm": "jostle.integrations.timm",
+        "torchvision": "jostle.integrations.torchvision",
         "zoo": "jostle.integrations.zoo",
     },
 )
@@ -64,18 +65,21 @@ def load(spec: str, *, seed: int = 0) -> Callable[..., Any]:
                                                     images, texts or tokens, a language model, an encoder-decoder
         hf:NAME                                     the same, of the hub, if it is in the local cache
         hf:DIR:features                             an encoder of texts without a classifier
+        onnx:FILE[:output=NAME]                     a network in ONNX's format, run by ONNX Runtime
         timm:NAME[:checkpoint=FILE,key=value,...]   a network of timm, with weights from a local file
+        torchvision:NAME[:checkpoint=FILE,...]      the same of torchvision
         sample:NAME                                 a small trained network that comes with jostle: vit, mlp or cnn
 
-    The last ones are an ``ImageClassifier``, from pixels to logits, with the maker of its pixels, or a
-    ``TextNetwork``, from token ids to logits, with its tokenizer.
+    Pretrained ones are an ``ImageClassifier``, from pixels to logits, with the maker of its pixels, or a
+    ``TextNetwork``, from token ids to logits, with its tokenizer. A factory may also return an estimator of
+    scikit-learn, a session of ONNX Runtime, or a function of arrays or strings.
 
     >>> model = load("zoo:mlp:image_size=8,channels=1,classes=3")
     >>> sum(parameter.numel() for parameter in model.parameters())
     99328
     >>> load("zo:mlp")
     Traceback (most recent call last):
-    jostle.base.errors.UsageError: model 'zo:mlp' must start with zoo: or py:, or with hf: or timm: for a pretrained network, for example zoo:mlp or py:my_module:make_model
+    jostle.base.errors.UsageError: model 'zo:mlp' must start with zoo: or py:, or with hf:, onnx:, timm: or torchvision: for a pretrained network, for example zoo:mlp or py:my_module:make_model
 
     Arguments:
         spec: one of these.
@@ -84,7 +88,7 @@ def load(spec: str, *, seed: int = 0) -> Callable[..., Any]:
     kind, _, rest = spec.partition(":")
     if kind not in SOURCES:
         raise UsageError(
-            f"model {spec!r} must start with zoo: or py:, or with hf: or timm: for a pretrained network, for example "
-            "zoo:mlp or py:my_module:make_model"
+            f"model {spec!r} must start with zoo: or py:, or with hf:, onnx:, timm: or torchvision: for a pretrained "
+            "network, for example zoo:mlp or py:my_module:make_model"
         )
     return SOURCES.get(kind)(rest, seed)

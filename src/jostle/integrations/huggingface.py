@@ -2,9 +2,9 @@
 
 Image classifiers with their image processor, and networks of texts with their tokenizer: classifiers of texts and of
 tokens, language models and encoder-decoders; the configuration says which. ``hf:NAME`` is a model of the hub that is
-in the local cache already. ``hf:DIR:features`` is an encoder of texts without a classifier. Nothing is downloaded or
-unpickled. The images of an image classifier go through its own processor, ``ImageProcessor`` below, so that jostle
-measures the pixels of the deployed pipeline.
+in the local cache already. ``hf:DIR:features`` is an encoder of texts without a classifier. Nothing is downloaded, and
+weights in the older ``pytorch_model.bin`` are read without running code from them. The images of an image classifier go
+through its own processor, ``ImageProcessor`` below, so that jostle measures the pixels of the deployed pipeline.
 """
 
 import contextlib
@@ -27,6 +27,7 @@ from jostle.data.preprocessing import Preprocessing, read_colours, to_8_bits
 from jostle.integrations import register
 from jostle.integrations.image_classifier import ImageClassifier
 from jostle.integrations.text_network import Task, TextNetwork
+from jostle.integrations.torchvision_operators import mend_torchvision
 
 _FEATURES = "features"
 _HEADS = {  # the end of the name of a class of transformers, and the class that loads it
@@ -44,11 +45,15 @@ _TASKS: dict[str, Task] = {
     "AutoModelForTokenClassification": "labels",
 }
 _LISTED = 3  # weights that an error names
+_SAFE = ("model.safetensors", "model.safetensors.index.json")
+_PICKLED = ("pytorch_model.bin", "pytorch_model.bin.index.json")
 
 
 @register("hf")
 def from_huggingface(rest: str, seed: int) -> ImageClassifier | TextNetwork:  # noqa: ARG001 - the folder has the weights
-    """The network in a folder that holds ``config.json`` and ``model.safetensors``, in float32.
+    """The network in a folder that holds ``config.json`` and weights, in float32.
+
+    Weights are ``model.safetensors`` or, where there is none, ``pytorch_model.bin``, read with ``weights_only=True``.
 
     Missing weights are an error: transformers would draw them at random and go on. An image classifier gets its pixels
     from its own image processor, if the folder has a ``preprocessor_config.json``. A text classifier uses the tokenizer
@@ -102,7 +107,7 @@ def _load_encoder(transformers: Any, folder: Path, spec: str) -> Any:
 
 
 def check_folder(folder: Path, spec: str) -> None:
-    """Raise unless ``folder`` holds a configuration and weights in safetensors files."""
+    """Raise unless ``folder`` holds a configuration and weights."""
     if not str(folder) or not folder.is_dir():
         raise UsageError(
             f"model {spec!r}: {folder} is not a folder here, and jostle downloads no models; save it with "
@@ -110,9 +115,9 @@ def check_folder(folder: Path, spec: str) -> None:
         )
     if not (folder / "config.json").is_file():
         raise UsageError(f"model {spec!r}: the folder has no config.json; give one that save_pretrained wrote")
-    if not any((folder / name).is_file() for name in ("model.safetensors", "model.safetensors.index.json")):
+    if not any((folder / name).is_file() for name in (*_SAFE, *_PICKLED)):
         raise UsageError(
-            f"model {spec!r}: the folder has no model.safetensors; only weights in safetensors files are read"
+            f"model {spec!r}: the folder has no weights that are read here, model.safetensors or pytorch_model.bin"
         )
 
 
@@ -150,7 +155,8 @@ def load_network(transformers: Any, loader: str, folder: Path, spec: str, **opti
         network, found = getattr(transformers, loader).from_pretrained(
             folder,
             local_files_only=True,
-            use_safetensors=True,
+            use_safetensors=any((folder / name).is_file() for name in _SAFE),
+            weights_only=True,
             trust_remote_code=False,
             dtype=torch.float32,
             output_loading_info=True,
@@ -173,7 +179,8 @@ def check_complete(lacking: list[str], spec: str, advice: str = "") -> None:
 
 
 def import_transformers(spec: str) -> Any:
-    """The package, or one line on how to get it."""
+    """The package, or one line on how to get it; a torchvision built for another torch is mended first."""
+    mend_torchvision()
     try:
         return importlib.import_module("transformers")
     except ImportError as error:

@@ -14,15 +14,20 @@ from jostle.base import specs
 from jostle.base.errors import FailureError, JostleError, UsageError
 from jostle.base.origin import described
 from jostle.integrations import register
+from jostle.integrations.callables import callable_of
 
 
 @register("py")
 def from_python(rest: str, seed: int) -> Callable[..., Any]:  # noqa: ARG001 - your function decides its own weights
-    """The model a factory returns: an ``nn.Module``, put in eval mode, or any other callable."""
+    """The model a factory returns: an ``nn.Module``, put in eval mode, or anything else that ``measure`` takes."""
     model = call_factory(f"py:{rest}")
-    if not callable(model):
-        raise UsageError(f"model py:{rest}: the factory returned {type(model).__name__}, which cannot be called")
-    return model.eval() if isinstance(model, nn.Module) else model
+    if isinstance(model, nn.Module):
+        return model.eval()
+    try:
+        return model if callable(model) else callable_of(model)
+    except UsageError:
+        kind = type(model).__name__
+        raise UsageError(f"model py:{rest}: the factory returned {kind}, which cannot be called") from None
 
 
 def call_factory(spec: str) -> Any:

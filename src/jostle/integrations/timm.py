@@ -12,6 +12,7 @@ from jostle.base.weights import fill_weights, read_weights
 from jostle.data.preprocessing import Preprocessing
 from jostle.integrations import register
 from jostle.integrations.image_classifier import ImageClassifier
+from jostle.integrations.torchvision_operators import broken_package, mend_torchvision
 
 
 @register("timm")
@@ -64,6 +65,7 @@ def _read_preprocessing(timm: Any, network: nn.Module, options: dict[str, Any]) 
 
 
 def _import_timm(spec: str) -> Any:
+    mend_torchvision()
     try:
         timm = importlib.import_module("timm")
         importlib.import_module("timm.data")
@@ -73,5 +75,6 @@ def _import_timm(spec: str) -> Any:
         raise UsageError(f"model {spec!r} needs {needed}: pip install timm torchvision") from None
     except Exception as error:  # a torchvision that was built for another torch raises its own errors
         reason = " ".join(str(error).split())[:200]
-        raise UsageError(f"model {spec!r}: timm is installed but cannot be imported: {reason}") from None
+        broken = broken_package(error) or "timm"
+        raise UsageError(f"model {spec!r}: {broken} is installed but cannot be imported: {reason}") from None
     return timm

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from jostle.base.errors import UsageError
 from jostle.data.table import DataTable, is_frame
+from jostle.data.table_file import TableFile
 from jostle.tokens.padding import DECODER, Padding, beginning_at, share_by_position
 from jostle.tokens.readout import DECODER_IDS, DECODER_MASK
 from jostle.tokens.sources import MASK_KEY, ONLY, RAGGED, Batch, as_dataset, as_tensors, collate_items, read_rows
@@ -46,6 +47,7 @@ class Inputs:
         pad, has_mask: for texts, the id of padding if it is known, and whether a mask or that id tells the padding.
         is_aligned: whether all texts begin in the first column.
         pieces: for texts that were cut here, the pieces of each that its tokens stand for; otherwise None.
+        file: the file whose rows are read when they are needed, if inputs are a ``TableFile``; otherwise None.
         table: the columns behind the inputs, if they came as a frame or a ``DataTable``; otherwise None.
         lexicon: the words behind token numbers, if texts are for a function of strings; otherwise None.
         units: for ``Columns``, centre and size of the values of each; otherwise None.
@@ -68,6 +70,7 @@ class Inputs:
         self.view = view
         self.notes: list[str] = []
         self.table = DataTable.of(source) if is_frame(source) else source if isinstance(source, DataTable) else None
+        self.file = source if isinstance(source, TableFile) else None
         self.lexicon = getattr(source, "lexicon", None)
         self.items: Items | None = None
         self.pieces: Any = None
@@ -172,7 +175,7 @@ class Inputs:
     @property
     def token_names(self) -> tuple[str, ...]:
         """The names of the tokens: of the columns of a table; empty where they have none."""
-        names = () if self.table is None else self.table.names
+        names = self.file.names if self.file is not None else () if self.table is None else self.table.names
         return names if len(names) == self.num_tokens else ()
 
     def _read_units(self) -> Units:

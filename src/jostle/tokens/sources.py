@@ -76,6 +76,8 @@ def collate_items(items: list[Any]) -> Batch:
         if isinstance(inputs[0], Mapping):
             return _as_batch(default_collate([_numbers(one) for one in inputs]))
         return _as_batch(default_collate([tensor_of(one) if _is_array(one) else one for one in inputs]))
+    except UsageError:
+        raise
     except (RuntimeError, ValueError):
         raise UsageError(RAGGED) from None
     except (TypeError, KeyError):
@@ -153,6 +155,8 @@ def _of_mapping(source: Mapping[Any, Any]) -> Batch:
 def _column(key: Any, value: Any) -> Tensor:
     try:
         return tensor_of(value, f"inputs[{key!r}]")
+    except UsageError:
+        raise
     except ValueError:
         raise UsageError(f"inputs[{key!r}] is ragged: {RAGGED.partition(': ')[2]}") from None
 
