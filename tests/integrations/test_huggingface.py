@@ -1,5 +1,6 @@
 """``hf:``: small random networks saved by transformers itself."""
 
+import os
 import subprocess
 import sys
 
@@ -64,11 +65,35 @@ def test_a_backbone_without_its_classifier_is_refused(tmp_path):
     )
 
 
-def test_pickled_weights_and_incomplete_folders_are_refused(tmp_path):
+class RunsCode:
+    """What a file of weights must not hold: an object whose unpickling calls a function."""
+
+    def __init__(self, folder):
+        self.folder = folder
+
+    def __reduce__(self):
+        return os.mkdir, (str(self.folder),)
+
+
+def test_weights_in_a_bin_file_are_read_and_no_code_in_them_runs(tmp_path):
+    from transformers import AutoModelForImageClassification
+
+    network = AutoModelForImageClassification.from_config(config("vit")).float().eval()
+    network.save_pretrained(tmp_path)
+    (tmp_path / "model.safetensors").unlink()
+    torch.save(network.state_dict(), tmp_path / "pytorch_model.bin")
+    side = network.config.image_size
+    images = torch.randn(2, network.config.num_channels, side, side, dtype=torch.float32)
+    assert torch.equal(integrations.load(f"hf:{tmp_path}")(images), network(images).logits)
+    torch.save({"weight": RunsCode(tmp_path / "ran")}, tmp_path / "pytorch_model.bin")
+    assert "cannot be loaded" in refused(tmp_path)
+    assert not (tmp_path / "ran").exists()
+
+
+def test_incomplete_folders_are_refused(tmp_path):
     assert "the folder has no config.json" in refused(tmp_path)
     config("vit").save_pretrained(tmp_path)
-    torch.save({}, tmp_path / "pytorch_model.bin")
-    assert "has no model.safetensors; only weights in safetensors files are read" in refused(tmp_path)
+    assert "has no weights that are read here, model.safetensors or pytorch_model.bin" in refused(tmp_path)
     (tmp_path / "model.safetensors").write_bytes(b"broken")
     assert "cannot be loaded" in refused(tmp_path)
 

@@ -9,9 +9,11 @@ from jostle.base.errors import FailureError, UsageError
 
 SOURCE_EXAMPLES = {  # a spec that any machine can try, and the line it ends in; None if it gives a model
     "hf": ("hf:nowhere", "nowhere is not a folder here, and jostle downloads no models"),
+    "onnx": ("onnx:nowhere.onnx", "onnx:nowhere.onnx"),
     "py": ("py:nowhere:make", "cannot be imported"),
     "sample": ("sample:vit", None),
     "timm": ("timm:", "must read timm:NAME"),
+    "torchvision": ("torchvision:", "must read torchvision:NAME"),
     "zoo": ("zoo:mlp:image_size=8", None),
 }
 
