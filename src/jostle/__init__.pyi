@@ -2,6 +2,7 @@
 from . import boolean as boolean
 from . import corruptions as corruptions
 from . import data as data
+from . import engines as engines
 from . import figures as figures
 from . import integrations as integrations
 from . import intervals as intervals
