@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: demo test test-slow check format benchmark docs tutorial demo-page scoreboard norms redraw clean help
+.PHONY: demo test test-slow check format benchmark docs tutorial demo-page scoreboard norms redraw package clean help
 
 help:                 ## what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 18
@@ -54,6 +54,9 @@ norms: $(VENV)/.demo  ## write the numbers of docs/norms.md from the records of 
 
 redraw: $(VENV)/.demo  ## judge and draw the studies of docs/results again from their records
 	$(BIN)/python tools/redraw.py
+
+package: $(VENV)/.dev  ## build the wheel and the source distribution, look into them, try the wheel by itself (minutes)
+	$(BIN)/python tools/package.py
 
 clean:                ## remove the environment and caches, not results
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

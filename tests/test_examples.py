@@ -111,6 +111,46 @@ def test_lower_sensitivity(run, monkeypatch):
     assert error > 0
 
 
+def needs(package):
+    if importlib.util.find_spec(package) is None:
+        pytest.skip(f"the package {package} is not installed")
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_lightning_run(run, tmp_path, monkeypatch):
+    needs("lightning")
+    monkeypatch.chdir(tmp_path)
+    rows = [numbers(line) for line in run("lightning_run").splitlines() if line.startswith("step")]
+    assert len(rows) == 5
+    assert rows[-1][1] > 0.9 > rows[0][1]  # it learns
+    (file,) = tmp_path.rglob("metrics.csv")
+    assert "jostle/sensitivity" in file.read_text()
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_trainer_run(run, tmp_path, monkeypatch):
+    needs("accelerate")
+    monkeypatch.chdir(tmp_path)
+    rows = [numbers(line) for line in run("trainer_run").splitlines() if line.startswith("step")]
+    assert len(rows) == 4
+    assert all(low <= value <= high for value, low, high in rows)
+
+
+def test_metric_in_a_loop(run):
+    needs("torchmetrics")
+    (first,), (value, low, high) = map(numbers, run("metric_in_a_loop").splitlines())
+    assert first == value
+    assert low < value < high
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_experiment_trackers(run, tmp_path, monkeypatch):
+    needs("tensorboard")
+    monkeypatch.chdir(tmp_path)
+    assert "sum is more sensitive than first" in run("experiment_trackers")
+    assert list((tmp_path / "logs").glob("events*"))
+
+
 def test_watch_training(run):
     rows = [[float(number) for number in line.split()] for line in run("watch_training").splitlines()[1:]]
     assert [row[0] for row in rows] == list(range(0, 401, 50))

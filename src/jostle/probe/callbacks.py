@@ -5,10 +5,12 @@ The hooks of the callbacks are plain classes, so that they can be read and teste
 """
 
 import importlib
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from jostle.base.errors import UsageError
+from jostle.base.trackers import make_senders
 
 PickModel = Callable[[Any], Callable[..., Any]]
 """From the model that is trained to the part of it that is measured."""
@@ -17,10 +19,10 @@ PickModel = Callable[[Any], Callable[..., Any]]
 class ProbeLike(Protocol):
     """The methods of a probe that a callback needs."""
 
-    def __call__(self, model: Any, step: int) -> object:
+    def __call__(self, model: Any, step: int) -> Mapping[str, float] | None:
         """Measure if it is time."""
 
-    def measure(self, model: Any, step: int) -> object:
+    def measure(self, model: Any, step: int) -> Mapping[str, float] | None:
         """Measure now."""
 
 
@@ -38,17 +40,28 @@ class LightningHooks(_Hooks):
     """A ``lightning.pytorch.Callback``: measures before the first batch, after each batch, and after the last one.
 
     A step is ``trainer.global_step``, a step of the optimizer. Batches between two steps, in gradient accumulation, are
-    not measured.
+    not measured. The numbers go to the loggers of the trainer, under names that begin with ``jostle/``.
     """
 
+    _last = -1  # the last step that the loggers got
+
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
-        self._probe(self._model(pl_module), trainer.global_step)
+        self._log(trainer, self._probe(self._model(pl_module), trainer.global_step))
 
     def on_train_batch_end(self, trainer: Any, pl_module: Any, *_: Any, **__: Any) -> None:
-        self._probe(self._model(pl_module), trainer.global_step)
+        self._log(trainer, self._probe(self._model(pl_module), trainer.global_step))
 
     def on_train_end(self, trainer: Any, pl_module: Any) -> None:
-        self._probe.measure(self._model(pl_module), trainer.global_step)
+        self._log(trainer, self._probe.measure(self._model(pl_module), trainer.global_step))
+
+    def _log(self, trainer: Any, numbers: Mapping[str, float] | None) -> None:
+        """Send numbers to the loggers, once for each step."""
+        if numbers is None or trainer.global_step == self._last:
+            return
+        self._last = trainer.global_step
+        kept = {name: number for name, number in numbers.items() if math.isfinite(number)}
+        for send in make_senders(list(getattr(trainer, "loggers", ()))):
+            send(trainer.global_step, kept)
 
 
 class TrainerHooks(_Hooks):

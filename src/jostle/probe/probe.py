@@ -203,6 +203,14 @@ class Probe:
         ``passes``, ``halvings``, ``seconds``, ``training_seconds``, ``probe_seconds``; NaN where there is no number."""
         return self._log.history
 
+    def to_frame(self, backend: str = "pandas") -> Any:
+        """``history`` as a data frame, with a row for each measured step."""
+        return self._log.to_frame(backend=backend)
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the rows of ``history``."""
+        return self._log._repr_html_()
+
     @property
     def notes(self) -> list[str]:
         """Which steps were skipped, halved, failed or set aside, and why."""
