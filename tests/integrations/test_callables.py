@@ -84,3 +84,11 @@ def test_modules_and_wrapped_models_stay_themselves():
     module, function = torch.nn.Linear(2, 2), callable_of(len)
     assert callable_of(module) is module
     assert callable_of(function) is function
+
+
+def test_a_function_of_ids_may_call_them_as_it_likes():
+    def largest_so_far(ids):
+        return torch.nn.functional.one_hot(ids.cummax(dim=1).values, 6).double()
+
+    i = jostle.influence(largest_so_far, [[3, 1, 4]], perturbation=jostle.UniformToken(6))
+    assert i.matrix.shape == (3, 3)

@@ -25,6 +25,7 @@ class ArrayFunction:
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function, self.takes_arrays = function, False
+        self.__wrapped__ = function  # for inspect.signature, by which entries of inputs find their arguments
 
     def __call__(self, *given: Any, **named: Any) -> Any:
         """What the function answers."""
