@@ -42,7 +42,9 @@ def block(name: str) -> str:
 
 
 def published(folder: Path) -> str:
-    """Sensitivity of published networks by variance, with the ends of the intervals."""
+    """Sensitivity of published networks by variance, as a figure and with the ends of the intervals."""
+    figure = (folder / "figures" / "against-variance.svg").relative_to(PAGE.parent).as_posix()
+    alt = "Sensitivity of four published networks against the variance of the noise"
     lines = (folder / "records.jsonl").read_text(encoding="utf-8").splitlines()
     entries = [entry for entry in map(json.loads, lines) if entry["key"].startswith("cell/")]
     networks = entries[0]["record"]["record"]["networks"]
@@ -51,7 +53,7 @@ def published(folder: Path) -> str:
     for name, found in networks.items():
         cells = ["{value:.3f} [{low:.3f}, {high:.3f}]".format(**found["sensitivity"][each]) for each in variances]
         rows.append(f"| {name} | {found['accuracy']:.1%} | " + " | ".join(cells) + " |")
-    return "\n".join(rows) + "\n"
+    return "\n".join([f"![{alt}]({figure})", "", *rows]) + "\n"
 
 
 def levels_by_network(folder: Path) -> tuple[dict[str, dict[str, list[float]]], dict[str, int]]:
