@@ -3,6 +3,7 @@
 The page is the source. tests/test_tutorial.py runs the cells and compares them with the page.
 """
 
+import ast
 import contextlib
 import io
 import json
@@ -56,17 +57,21 @@ def cells() -> list[dict]:
 
 
 def run(code: str, names: dict[str, object]) -> list[dict]:
-    """What a cell prints, and the figure that it makes, if any."""
-    names.pop("figure", None)
-    printed = io.StringIO()
+    """What a cell prints, and the figure that its last line is, if it is one."""
+    *lines, last = ast.parse(code).body
+    value, printed = None, io.StringIO()
     with contextlib.redirect_stdout(printed):
-        exec(compile(code, PAGE.name, "exec"), names)
+        exec(compile(ast.Module(lines, []), PAGE.name, "exec"), names)
+        if isinstance(last, ast.Expr):
+            value = eval(compile(ast.Expression(last.value), PAGE.name, "eval"), names)
+        else:
+            exec(compile(ast.Module([last], []), PAGE.name, "exec"), names)
     found: list[dict] = []
     if text := re.sub(r"\b\d+\.\d s\b", "some seconds", printed.getvalue()):  # so that a second run writes the same
         found.append({"output_type": "stream", "name": "stdout", "text": text.splitlines(keepends=True)})
-    if figure := names.get("figure"):
+    if hasattr(value, "savefig"):
         pixels = io.BytesIO()
-        figure.savefig(pixels, format="png", dpi=72, metadata={"Software": None})
+        value.savefig(pixels, format="png", dpi=72, metadata={"Software": None})
         shown = {"image/png": b64encode(pixels.getvalue()).decode(), "text/plain": ["<Figure>"]}
         found.append({"output_type": "display_data", "data": shown, "metadata": {}})
     return found
