@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: demo test test-slow check format benchmark docs tutorial demo-page scoreboard norms redraw package clean help
+.PHONY: demo test test-slow check format benchmark docs tutorial demo-page scoreboard chaos norms redraw package clean help
 
 help:                 ## what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 18
@@ -48,6 +48,11 @@ tutorial: $(VENV)/.demo  ## run docs/tutorial.md and write it as a notebook, exa
 scoreboard: $(VENV)/.demo  ## write what the records say: README's questions, docs/reproducing.md, a page per study
 	$(BIN)/python tools/scoreboard.py
 	$(BIN)/python tools/references.py
+
+# An hour and more; give fewer for less: make chaos CHAOS="--files 500".
+CHAOS ?= --kills 1000 --files 5000 --words 1000 --functions 2000
+chaos: $(VENV)/.dev  ## kills, mutated files and command lines, odd arguments; adds to docs/results/chaos.json, writes docs/chaos.md
+	PYTHONPATH=tools $(BIN)/python -m chaos $(CHAOS)
 
 norms: $(VENV)/.demo  ## write the numbers of docs/norms.md from the records of its studies
 	$(BIN)/python tools/norms.py

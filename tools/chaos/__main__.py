@@ -9,11 +9,11 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from chaos import forks, kills, record
+from chaos import files, forks, functions, kills, page, record, words
 from chaos.record import Count
 
 Attack = Callable[[Path, int, int, Callable[[Count], None], Mapping[str, int]], None]
-ATTACKS: dict[str, Attack] = {"kills": kills.run}
+ATTACKS: dict[str, Attack] = {"kills": kills.run, "files": files.run, "words": words.run, "functions": functions.run}
 
 
 def main() -> None:
@@ -24,10 +24,20 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=time.time_ns() % 2**32, help="of what is tried")
     parser.add_argument("--work", type=Path, default=record.ROOT / "runs" / "chaos", help="folder for files")
     parser.add_argument("--record", type=Path, default=record.RECORD, help="file of all counts")
+    parser.add_argument("--page", type=Path, default=record.ROOT / "docs" / "chaos.md", help="page that is written")
     given = parser.parse_args()
     os.environ["OMP_NUM_THREADS"] = "1"
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    forks.warm_up()
+    if any(getattr(given, name) for name in ATTACKS):
+        forks.warm_up()
+    try:
+        _run(given)
+    finally:
+        page.write_page(record.read(given.record), given.page)
+
+
+def _run(given: argparse.Namespace) -> None:
+    """All attacks that are asked for."""
     for name, attack in ATTACKS.items():
         number = getattr(given, name)
         if number:

@@ -14,7 +14,7 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -172,28 +172,46 @@ def warm_up() -> None:
     assert jostle.__version__
 
 
-@contextlib.contextmanager
-def serving_workers() -> Iterator[int]:
-    """The process of a server that has imported jostle; inside, worker processes are its forks and start at once.
+class WorkerServer:
+    """Inside its ``with``, worker processes of studies are forks of a server that has imported jostle already.
 
     In all else they are as those that ``spawn`` starts: nothing is inherited from the run, not even open files, and
     they are deaf to Ctrl-C.
     """
-    server = multiprocessing.forkserver._forkserver  # type: ignore[attr-defined]
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # which the server hands on to the workers
-    try:
+
+    def __init__(self) -> None:
+        self._server = multiprocessing.forkserver._forkserver  # type: ignore[attr-defined]
+        self._ask, self._ensure = multiprocessing.get_context, self._server.ensure_running
+
+    def __enter__(self) -> "WorkerServer":
+        ask = self._ask
         multiprocessing.set_forkserver_preload(["chaos.preloaded"])
-        server.ensure_running()
-    finally:
-        signal.signal(signal.SIGINT, before)
-    ask, ensure = multiprocessing.get_context, server.ensure_running
-    multiprocessing.get_context = lambda method=None: ask("forkserver" if method == "spawn" else method)
-    server.ensure_running = lambda: None  # a fork cannot wait for a process that is its parent's child
-    try:
-        yield server._forkserver_pid
-    finally:
-        multiprocessing.get_context, server.ensure_running = ask, ensure
-        server._stop()
+        self.revive()
+        multiprocessing.get_context = lambda method=None: ask("forkserver" if method == "spawn" else method)
+        self._server.ensure_running = lambda: None  # a fork cannot wait for a process that is its parent's child
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        multiprocessing.get_context, self._server.ensure_running = self._ask, self._ensure
+        self._server._stop()
+
+    @property
+    def pid(self) -> int:
+        """Of the server."""
+        return int(self._server._forkserver_pid or 0)
+
+    def revive(self) -> bool:
+        """Start it if it does not run; whether it did not.
+
+        The server is Python's own, and ends when a run is killed in the middle of asking it for a worker.
+        """
+        before = self.pid
+        hears = signal.signal(signal.SIGINT, signal.SIG_IGN)  # which the server hands on to the workers
+        try:
+            self._ensure()
+        finally:
+            signal.signal(signal.SIGINT, hears)
+        return self.pid != before
 
 
 def children_of(pid: int) -> list[int]:

@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from chaos.forks import TRACEBACK, Outcome, Running, children_of, cold_command, command, serving_workers
+from chaos.forks import TRACEBACK, Outcome, Running, WorkerServer, children_of, cold_command, command
 from chaos.record import Count
 from jostle import studies
 from jostle.base.errors import JostleError
@@ -126,12 +126,12 @@ class Attack:
 
     Arguments:
         work: folder for what the commands write; references in it are used again.
-        server: the process that worker processes are forks of.
+        server: whose forks worker processes are.
         rng: decides who is killed when.
         share_of_cold: of the kills that hit a new ``python -m jostle``, with workers by ``spawn``, and not a fork.
     """
 
-    def __init__(self, work: Path, server: int, rng: random.Random, share_of_cold: float = 0.05) -> None:
+    def __init__(self, work: Path, server: WorkerServer, rng: random.Random, share_of_cold: float = 0.05) -> None:
         self.work, self.server, self.rng, self.share_of_cold = work, server, rng, share_of_cold
         self.count = Count()
         self._references = Store(work / "references.jsonl")
@@ -187,12 +187,14 @@ class Attack:
             self.count.ended["of a new process"] += is_cold
             if hit == "worker" and not running.wait(rng.expovariate(1 / mean)):
                 running.kill(signal.SIGKILL)  # the run goes on without its worker; it need not be waited for
-        self._judge(running.outcome(_PATIENCE), f"{victim.name}, {hit} SIG{how}", hit, SIGNALS[how])
+        ended = running.outcome(_PATIENCE)
         self._bury_workers(victim.name)
+        if not self.server.revive() or ended.is_late:  # a run whose server was gone could not go on
+            self._judge(ended, f"{victim.name}, {hit} SIG{how}", hit, SIGNALS[how])
 
     def _hit(self, running: Running, who: str, number: int) -> str:
         """Send a signal; who got it."""
-        workers = [*children_of(self.server), *children_of(running.pid)]
+        workers = [*children_of(self.server.pid), *children_of(running.pid)]
         if who == "worker" and workers:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.rng.choice(workers), number)
@@ -210,7 +212,7 @@ class Attack:
         if hit in ("worker", "group"):
             usual |= {1, -signal.SIGKILL}  # its cell failed, and that is said
         if ended.is_late:
-            self.count.fault("hang", what)
+            self.count.fault("hang", f"{what}: {ended.err[-1000:]}")
         elif TRACEBACK in ended.err + ended.out:
             self.count.fault("traceback", f"{what}: {ended.err[-3000:]}")
         elif ended.code not in usual:
@@ -219,7 +221,7 @@ class Attack:
     def _bury_workers(self, what: str) -> None:
         """Workers must end with their run."""
         end = time.monotonic() + _PATIENCE
-        while left := children_of(self.server):
+        while left := children_of(self.server.pid):
             if time.monotonic() > end:
                 self.count.fault("orphan", f"{what}: {len(left)} workers outlived their run")
                 for pid in left:
@@ -272,7 +274,7 @@ def run(work: Path, number: int, seed: int, keep: Callable[[Count], None], kille
     """
     rng = random.Random(seed)
     done = 0
-    with serving_workers() as server:
+    with WorkerServer() as server:
         attack = Attack(work, server, rng)
         while done < number:
             order = victims()
@@ -280,7 +282,7 @@ def run(work: Path, number: int, seed: int, keep: Callable[[Count], None], kille
             for victim in sorted(order, key=lambda one: killed.get(one.name, 0)):  # those that were spared so far first
                 if done < number:
                     try:
-                        attack.attack(victim, rng.randint(12, 22))
+                        attack.attack(victim, rng.randint(20, 34))
                     except FailedError as error:
                         attack.count.fault("fails by itself", str(error))
                     done += sum(attack.count.tried.values())

@@ -24,6 +24,8 @@ class Count:
         where: how many, by what was attacked.
         ended: how many ended in which way.
         faults: what must not be: ``kind`` and ``what``.
+
+    In the file, a fault that was mended, with a test, is moved by hand from ``faults`` to ``mended``.
     """
 
     tried: Counter[str] = field(default_factory=Counter)
@@ -44,7 +46,9 @@ def read(path: Path = RECORD) -> dict[str, Any]:
 def add(path: Path, attack: str, count: Count) -> None:
     """Add the counts of one attack to the record, and empty them."""
     record = read(path)
-    before = record.setdefault(attack, {"tried": {}, "where": {}, "ended": {}, "faults": [], "sessions": []})
+    before = record.setdefault(
+        attack, {"tried": {}, "where": {}, "ended": {}, "faults": [], "mended": [], "sessions": []}
+    )
     for name in ("tried", "where", "ended"):
         before[name] = _sum(before[name], getattr(count, name))
     before["faults"] += count.faults

@@ -156,6 +156,8 @@ def _make_folder(path: Path, example: str) -> None:
 
 def read_text(path: str | Path, kind: str) -> str:
     """The text of ``path``; a missing, unreadable or binary file is an error of one line."""
+    if not isinstance(path, str | os.PathLike):
+        raise UsageError(f"{kind} file {path!r} must be the name of a file")
     path = Path(path)
     try:
         return path.read_text(encoding="utf-8")
@@ -163,8 +165,9 @@ def read_text(path: str | Path, kind: str) -> str:
         raise UsageError(f"{kind} file {path} does not exist") from None
     except UnicodeDecodeError as error:
         raise UsageError(f"{kind} file {path} is not a text file ({error.reason})") from None
-    except OSError as error:
-        raise UsageError(f"{kind} file {path} cannot be read: {error.strerror or error}") from None
+    except (OSError, ValueError) as error:  # a name with a zero byte is a ValueError
+        reason = error.strerror if isinstance(error, OSError) else None
+        raise UsageError(f"{kind} file {path} cannot be read: {reason or error}") from None
 
 
 def parse_json(text: str | bytes) -> Any:

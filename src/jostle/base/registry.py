@@ -17,9 +17,11 @@ from jostle.base.errors import FailureError, UsageError
 Thing = TypeVar("Thing")
 
 
-def unknown_name(kind: str, name: str, known: Iterable[str]) -> UsageError:
+def unknown_name(kind: str, name: object, known: Iterable[str]) -> UsageError:
     """The error for a name that does not exist: near matches first, then everything there is."""
     known = sorted(known)
+    if not isinstance(name, str):
+        return UsageError(f"{kind}={name!r} must be a name, a text; known: {', '.join(known) or 'none'}")
     near = difflib.get_close_matches(name.lower(), known, n=3, cutoff=0.5)
     hint = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(known) or 'none'}"
     return UsageError(f"unknown {kind} {name!r}; {hint}")
@@ -62,6 +64,8 @@ class Registry(Generic[Thing]):
 
     def get(self, name: str) -> Thing:
         """The thing called ``name``; an unknown name answers with near matches."""
+        if name not in self:  # what is no text, too
+            raise unknown_name(self.kind, name, self.names())
         if name not in self._things and name in self.homes:
             importlib.import_module(self.homes[name])
         elif name not in self._things and name in self._published:
@@ -89,7 +93,7 @@ class Registry(Generic[Thing]):
         return sorted({*self._things, *self.homes, *self._published})
 
     def __contains__(self, name: object) -> bool:
-        return name in self._things or name in self.homes or name in self._published
+        return isinstance(name, str) and (name in self._things or name in self.homes or name in self._published)
 
     @cached_property
     def _published(self) -> dict[str, EntryPoint]:

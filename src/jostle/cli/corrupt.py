@@ -78,7 +78,10 @@ def corrupt(
     images, labels = _load(data, split, max(image + 1, _ENOUGH_TO_JUDGE) if is_picture else limit)
     with warnings.catch_warnings(record=True) as noticed:
         warnings.simplefilter("always")
-        check_images(images, ends)
+        try:
+            check_images(images, ends)
+        except UsageError as error:
+            raise UsageError(str(error).replace("value_range", "--value-range")) from None
     for warning in noticed:
         print(f"jostle: {warning.message}".replace("value_range=(0, 1)", "--value-range 0/1"), file=sys.stderr)  # noqa: T201
     first, end = (image, image + 1) if is_picture else (0, len(images))

@@ -14,7 +14,7 @@ from typing import Literal, overload
 from jostle.base import checks
 from jostle.base.errors import FailureError, UsageError
 from jostle.base.progress import Progress
-from jostle.base.registry import Registry
+from jostle.base.registry import Registry, unknown_name
 from jostle.data.dataset import SPLITS, Dataset
 from jostle.data.downloads import download as download_files
 from jostle.data.inventory import DatasetState, describe
@@ -162,6 +162,8 @@ def load(
         download: download files that are nowhere; False raises instead.
         progress: of a download: a bar on a terminal, plain lines elsewhere, nothing, or your own function.
     """
+    if not isinstance(name, str):
+        raise unknown_name("dataset", name, names("all"))
     if name.startswith("images:"):
         from jostle.data.image_folder import open_images  # here, because Pillow is needed for nothing else
 

@@ -1,0 +1,108 @@
+"""A slice of `make chaos`: seconds of mutated files, command lines, odd arguments and kills."""
+
+import random
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+ROOT = Path(__file__).parents[1]
+pytestmark = pytest.mark.skipif(not hasattr(__import__("os"), "fork"), reason="forks are of Unix")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _tools():
+    sys.path.insert(0, str(ROOT / "tools"))
+    yield
+    sys.path.remove(str(ROOT / "tools"))
+
+
+@pytest.fixture
+def work(tmp_path):
+    torch.set_default_dtype(torch.float32)
+    return tmp_path
+
+
+def test_mutated_files_are_read_or_refused_in_one_line(work):
+    from chaos import files, samples
+    from chaos.record import Count
+
+    rng, count = random.Random(0), Count()
+    readers = samples.readers(work / "good")
+    assert len(readers) > 25
+    for reader in readers:
+        for content in reader.contents:
+            assert files.try_file(reader, work, content) == ("read", "")
+        files.attack(reader, work, rng, count, 12)
+    assert count.faults == []
+    assert sum(count.ended.values()) == 12 * len(readers)
+
+
+def test_a_reader_that_runs_code_or_breaks_or_lies_is_found(work):
+    import pickle
+
+    from chaos.files import Harmful, Reader, try_file
+
+    good = (b"0123456789",)
+    cases = {
+        "code executed": lambda path: pickle.loads(path.read_bytes()),
+        "traceback": lambda path: 1 / 0,
+        "silent wrong number": lambda path: path.read_bytes(),
+    }
+    import os
+
+    before = os.getcwd()  # noqa: PTH109
+    os.chdir(work)
+    try:
+        for kind, read in cases.items():
+            content = pickle.dumps(Harmful()) if kind == "code executed" else b"012345678x"
+            assert try_file(Reader("x", ".x", good, read, notices=True), work, content, good)[0] == kind
+    finally:
+        os.chdir(before)
+
+
+def test_mutated_command_lines_end_in_a_line(work):
+    from chaos import mutations, words
+    from chaos.record import Count
+
+    rng, count, home = random.Random(1), Count(), work / "home"
+    words.make_folder(home)
+    others = sorted({word for line in words.LINES for word in line.split()})
+    import jostle.cli.app
+    import jostle.cli.subject
+
+    assert jostle.cli.app.app is not None
+    for line in rng.sample(words.LINES[:16], 8):
+        words.attack(mutations.mutate(line.split(), rng, others), home, count)
+    assert count.faults == []
+
+
+def test_odd_arguments_are_refused_in_one_line(work):
+    from chaos import functions
+    from chaos.record import Count
+
+    count = Count()
+    for name in functions.ATTACKS:
+        functions.attack(name, 15, 3, count)
+    assert count.faults == []
+    assert count.ended["refused in one line"] > 10
+
+
+def test_kills_leave_the_same_records(work):
+    from chaos.forks import WorkerServer
+    from chaos.kills import Attack, Victim
+
+    victim = Victim("run", ("run", "2403.06925/table-1", "--scale", "smoke", "--out", "{out}", "--quiet"))
+    attack = Attack(work, WorkerServer(), random.Random(2), share_of_cold=0.0)  # one process: the server is not asked
+    attack.attack(victim, 4)
+    assert attack.count.faults == []
+    assert sum(attack.count.tried.values()) > 1
+    expected, _ = attack.reference(victim)
+    assert any("records.jsonl" in name for name in expected)
+
+
+def test_the_page_is_that_of_the_record():
+    from chaos import page, record
+
+    assert (ROOT / "docs" / "chaos.md").read_text() == page.page(record.read())

@@ -1,0 +1,138 @@
+"""Mutated command lines of every command: each ends in time, with an exit code of ours and, if it fails, a line.
+
+No file that jostle did not write may change, unless ``--force`` is among the words.
+"""
+
+import hashlib
+import random
+import shutil
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import numpy as np
+
+from chaos.forks import Outcome, call
+from chaos.mutations import mutate
+from chaos.record import Count
+
+_SECONDS, _SERVED = 120.0, 20.0
+_OWN = ("mine.py", "mine.txt", "net.py", "inputs.npy", "labelled.npz", "texts.csv", "table.txt", "photos/0.png")
+_NET = """
+import torch
+from torch import nn
+
+def make(width=4):
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Flatten(), nn.Linear(16, 3)).float()
+
+def bits():
+    torch.manual_seed(1)
+    return nn.Linear(4, 1).float()
+
+def data():
+    return torch.zeros(5, 1, 4, 4)
+"""
+_SUBJECT = "--model py:net.py:make --data inputs.npy --tokens patches:2 --quiet"
+_FEW = "--max-passes 300"
+LINES = (
+    f"measure {_SUBJECT} --perturbation gaussian-noise:std=1 {_FEW} -o r.json --report r.html",
+    f"measure {_SUBJECT} --draws 1 --response margin --level 0.9 --seed 3 --json",
+    "measure --model a=py:net.py:make:width=8 --data labelled.npz --tokens rows --half-width 0.2 --quiet --limit 5",
+    "measure --model zoo:mlp:image_size=4,channels=1,classes=3,hidden=4/2 --data py:net.py:data --tokens whole --quiet "
+    "--draws 1",
+    "measure --model sample:mlp --data drawn-digits --split test --tokens patches:7 --limit 10 --draws 1 --quiet",
+    f"compare {_SUBJECT} --model b=py:net.py:make --draws 1 -o c.json --report c.html --examples 1 --example-draws 1",
+    f"compare {_SUBJECT} --model b=py:net.py:make --until-decided --at-least 0.2 {_FEW}",
+    f"sweep {_SUBJECT} --stds 0.5 1 --draws 1 --plot s.svg -o s.json",
+    f"stability {_SUBJECT} --rho 0.5 0.9 --draws 1 -o n.json",
+    "certify --model py:net.py:make --data inputs.npy --std 1 --draws 50 --limit 2 --quiet -o e.json",
+    f"worst-case {_SUBJECT} --radius 0.3/1 --limit 2 --draws 2 --starts 1 --steps 2 -o w.json --picture w.png",
+    "boolean majority --n 5 --figure f.svg --rho 0.5",
+    "boolean table.txt --json",
+    "boolean --model py:net.py:bits --n 4",
+    "corrupt --data drawn-digits --corruption fog,noise --severity 1/3 --out grid.png",
+    "corrupt --data inputs.npy --corruption contrast --severity 2 --out a.npz --value-range -4/4 --limit 3",
+    "run 2403.06925/proposition-3.1 --scale smoke --out runs --quiet --seeds 1",
+    "run 2403.06925/table-1 --seeds 1 --out runs --quiet --json",
+    "report runs -o report.html",
+    "list perturbations --json",
+    "list studies",
+    "data status",
+    "try --help",
+    "play --help",
+    "demo --help",
+    "influence --help",
+    "change --help",
+    "help measure",
+    "--version",
+)
+
+
+def make_folder(folder: Path) -> None:
+    """A folder with files of a user, which the commands above read."""
+    shutil.rmtree(folder, ignore_errors=True)
+    (folder / "photos").mkdir(parents=True)
+    rng = np.random.default_rng(0)
+    images = rng.standard_normal((12, 1, 4, 4)).astype(np.float32)
+    np.save(folder / "inputs.npy", images)
+    np.savez(folder / "labelled.npz", x=images, y=np.arange(12) % 3)
+    (folder / "net.py").write_text(_NET)
+    (folder / "mine.py").write_text("x = 1\n")
+    (folder / "mine.txt").write_text("do not touch\n")
+    (folder / "texts.csv").write_text("text,label\na film,1\nno film,0\n")
+    (folder / "table.txt").write_text("0110\n")
+    from PIL import Image
+
+    Image.fromarray(rng.integers(0, 255, (8, 8, 3), dtype=np.uint8)).save(folder / "photos" / "0.png")
+
+
+def run(work: Path, number: int, seed: int, keep: Callable[[Count], None], _: Mapping[str, int]) -> None:
+    """Run so many mutated command lines; arguments as of ``kills.run``."""
+    rng, count, folder = random.Random(seed), Count(), work / "home"
+    make_folder(folder)
+    others = sorted({word for line in LINES for word in line.split()})
+    for line in LINES:
+        _judge(line.split(), call(line.split(), folder, _SECONDS), count, must_work=True)
+    for done in range(1, number + 1):
+        words = mutate(rng.choice(LINES).split(), rng, others)
+        attack(words, folder, count)
+        if done % 50 == 0:
+            keep(count)
+    keep(count)
+
+
+def attack(words: list[str], folder: Path, count: Count) -> Outcome:
+    """Run one command line, and look at what it left behind."""
+    before = _own(folder)
+    # A bench that starts serves until it is stopped, which is no hang.
+    is_served = words[:1] == ["play"]
+    ended = call(words, folder, _SERVED if is_served else _SECONDS, {"HOME": str(folder)})
+    if is_served and ended.is_late and "jostle plays at" in ended.out:
+        ended = Outcome(0, ended.out, ended.err, ended.seconds)
+    count.tried["command lines"] += 1
+    count.where[words[0] if words and words[0].isalpha() and len(words[0]) < 20 else "other"] += 1
+    _judge(words, ended, count)
+    if _own(folder) != before:
+        if "--force" not in words:
+            count.fault("a file of the user's was changed", str(words))
+        make_folder(folder)
+    return ended
+
+
+def _judge(words: list[str], ended: Outcome, count: Count, *, must_work: bool = False) -> None:
+    for fault in ended.faults:
+        count.fault(fault, f"{words}: exit code {ended.code}: {ended.err[-2500:]}")
+    if must_work and ended.code:
+        count.fault("wrong exit code", f"{words}: {ended.code}: {ended.err[-500:]}")
+    elif ended.code in (1, 2) and "--debug" not in words and len(ended.err.strip().splitlines()) > 12:
+        count.fault("many lines", f"{words}: {ended.err[-2500:]}")
+    count.ended[f"exit code {ended.code}"] += 1
+
+
+def _own(folder: Path) -> dict[str, str]:
+    """A hash of each of the user's files."""
+    found = {}
+    for name in _OWN:
+        path = folder / name
+        found[name] = hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else "gone"
+    return found
