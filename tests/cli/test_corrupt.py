@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -165,3 +166,23 @@ def test_half_precision_is_read(capsys, tmp_path):
     for out in ("grid.png", "arrays.npz"):
         code, _, err = run(capsys, "--data", "half.safetensors", "--corruption", "fog", "--out", tmp_path / out)
         assert (code, err) == (0, "")
+
+
+def test_accuracy_of_a_model(capsys, tmp_path):
+    rng = np.random.default_rng(0)
+    images = np.clip(rng.normal(size=(20, 1, 8, 8)), -1, 1).astype(np.float32)
+    labels = (images.mean(axis=(1, 2, 3)) > 0).astype(int)
+    np.savez("labelled.npz", x=images, y=labels)
+    Path("mean.py").write_text("def make():\n    return lambda x: x.mean(dim=(1, 2, 3))\n")
+    words = ("--model", "py:mean.py:make", "--corruption", "contrast", "--severity", "1", "--limit", 20)
+    code, text, err = run(capsys, *words, "--data", "labelled.npz", "--json")
+    assert (code, err) == (0, "")
+    found = json.loads(text)
+    expected = corruptions.accuracy_under(lambda x: x.mean(dim=(1, 2, 3)), images, labels, ["contrast"], [1])
+    assert found["clean"]["value"] == 1.0
+    assert found["mean"]["value"] == expected.mean.value
+    assert not Path("corruptions.png").exists()
+    assert "contrast" in run(capsys, *words, "--data", "labelled.npz")[1]
+    code, _, err = run(capsys, *words, "--data", "images.npy")
+    assert (code, err.count("\n")) == (2, 1)
+    assert "has no labels, so there is no accuracy" in err

@@ -201,10 +201,7 @@ class WorkerServer:
         return int(self._server._forkserver_pid or 0)
 
     def revive(self) -> bool:
-        """Start it if it does not run; whether it did not.
-
-        The server is Python's own, and ends when a run is killed in the middle of asking it for a worker.
-        """
+        """Start it if it does not run; whether it did not."""
         before = self.pid
         hears = signal.signal(signal.SIGINT, signal.SIG_IGN)  # which the server hands on to the workers
         try:

@@ -103,7 +103,7 @@ def _texts(reader: "type[Reader]") -> "list[Reader]":
     words = {"[PAD]": 0, "[UNK]": 1, "a": 2, "b": 3, "##a": 4}
     tokenizer = {
         "version": "1.0",
-        "model": {"type": "WordPiece", "unk_token": "[UNK]", "continuing_subword_Prefix": "##", "vocab": words,
+        "model": {"type": "WordPiece", "unk_token": "[UNK]", "continuing_subword_prefix": "##", "vocab": words,
                   "max_input_chars_per_word": 100},
         "added_tokens": [{"id": 0, "content": "[PAD]", "single_word": False, "lstrip": False, "rstrip": False,
                           "normalized": False, "special": True}],

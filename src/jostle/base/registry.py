@@ -23,6 +23,7 @@ def unknown_name(kind: str, name: object, known: Iterable[str]) -> UsageError:
     if not isinstance(name, str):
         return UsageError(f"{kind}={name!r} must be a name, a text; known: {', '.join(known) or 'none'}")
     near = difflib.get_close_matches(name.lower(), known, n=3, cutoff=0.5)
+    near = [one if one.isprintable() else repr(one) for one in near]
     hint = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(known) or 'none'}"
     return UsageError(f"unknown {kind} {name!r}; {hint}")
 

@@ -12,13 +12,14 @@ from cyclopts import Parameter
 
 from jostle.base.errors import UsageError
 from jostle.base.files import replacing
-from jostle.cli.options import Force, whole
+from jostle.cli.options import MODEL_HELP, WEIGHTS_HELP, Force, model_specs, whole
 from jostle.cli.output import check_outputs, count_noun, say
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _PICTURES = (".png", ".svg", ".pdf")
+_PICTURE = Path("corruptions.png")
 _ARRAYS = ".npz"
 _SPLIT = "test"
 _SIDE, _GAP = 0.8, 0.06  # of an image in the picture, in inches
@@ -39,10 +40,14 @@ def corrupt(
     data: Annotated[str, Parameter(help=DATA_HELP)],
     corruption: Annotated[str, Parameter(help=CORRUPTION_HELP)] = "all",
     severity: Annotated[str, Parameter(help=SEVERITY_HELP)] = "1/3/5",
-    out: Annotated[Path, Parameter(name=["--out", "--output", "-o"], help=OUT_HELP)] = Path("corruptions.png"),
+    model: Annotated[str | None, Parameter(help=f"Print this model's accuracy. {MODEL_HELP}")] = None,
+    weights: Annotated[str | None, Parameter(help=WEIGHTS_HELP)] = None,
+    out: Annotated[Path | None, Parameter(name=["--out", "--output", "-o"], help=OUT_HELP)] = None,
     split: Annotated[str | None, Parameter(help="Which part of a named dataset; by default test.")] = None,
     image: Annotated[int, Parameter(converter=whole, help="Number of the image in the picture, from 0.")] = 0,
-    limit: Annotated[int, Parameter(converter=whole, help="Number of images in the arrays; the first ones.")] = 100,
+    limit: Annotated[
+        int, Parameter(converter=whole, help="Number of images in the arrays, and for the accuracy; the first ones.")
+    ] = 100,
     seed: Annotated[int, Parameter(converter=whole, help="Seed of the corruptions.")] = 0,
     value_range: Annotated[str, Parameter(help=RANGE_HELP, allow_leading_hyphen=True)] = "-1/1",
     as_json: Annotated[bool, Parameter(name="--json", negative="", show_default=False, help="Print JSON.")] = False,
@@ -57,10 +62,16 @@ def corrupt(
       jostle corrupt --data fashion-mnist --corruption noise,fog --image 7
       jostle corrupt --data cifar-10 --corruption fog --severity 2
         --limit 1000 --out fog.npz
+      jostle corrupt --model sample:mlp --data drawn-digits --corruption fog
 
     Arrays are named by corruption and severity, for example fog-2; the array
     labels holds the labels, if they are known.
     """
+    if model is not None:
+        _say_accuracy(model, weights, data, split, corruption, severity, value_range, limit, seed, as_json)
+        if out is None:
+            return
+    out = _PICTURE if out is None else out
     check_outputs({"--out": out}, force=force, read=[("--data", data)])
     suffix = out.suffix.lower()
     if suffix not in (*_PICTURES, _ARRAYS):
@@ -71,19 +82,12 @@ def corrupt(
     import numpy as np
 
     from jostle.cli.subject import has_no_splits
-    from jostle.corruptions.corruption import apply_corruption, check_images
+    from jostle.corruptions.corruption import apply_corruption
 
     names = _read_names(corruption)
     is_picture = suffix in _PICTURES
     images, labels = _load(data, split, max(image + 1, _ENOUGH_TO_JUDGE) if is_picture else limit)
-    with warnings.catch_warnings(record=True) as noticed:
-        warnings.simplefilter("always")
-        try:
-            check_images(images, ends)
-        except UsageError as error:
-            raise UsageError(str(error).replace("value_range", "--value-range")) from None
-    for warning in noticed:
-        print(f"jostle: {warning.message}".replace("value_range=(0, 1)", "--value-range 0/1"), file=sys.stderr)  # noqa: T201
+    _check_range(images, ends)
     first, end = (image, image + 1) if is_picture else (0, len(images))
     if first >= len(images):
         raise UsageError(f"--image {image}: {data} holds {count_noun(len(images), 'image')}, numbered from 0")
@@ -106,6 +110,54 @@ def corrupt(
     at = "severity" if len(severities) == 1 else "severities"
     summary = f"{count_noun(len(names), 'corruption')} at {at} {', '.join(map(str, severities))}: {out}"
     say(json.dumps(found, indent=1) if as_json else summary)
+
+
+def _check_range(images: Any, ends: tuple[float, float]) -> None:
+    """Raise, or print a warning, if images do not fit the values of black and white."""
+    from jostle.corruptions.corruption import check_images
+
+    with warnings.catch_warnings(record=True) as noticed:
+        warnings.simplefilter("always")
+        try:
+            check_images(images, ends)
+        except UsageError as error:
+            raise UsageError(str(error).replace("value_range", "--value-range")) from None
+    for warning in noticed:
+        print(f"jostle: {warning.message}".replace("value_range=(0, 1)", "--value-range 0/1"), file=sys.stderr)  # noqa: T201
+
+
+def _say_accuracy(
+    model: str,
+    weights: str | None,
+    data: str,
+    split: str | None,
+    corruption: str,
+    severity: str,
+    value_range: str,
+    limit: int,
+    seed: int,
+    as_json: bool,
+) -> None:
+    """Print the accuracy of a model under the corruptions; arguments as of ``corrupt``."""
+    severities, ends, names = _read_severities(severity), _read_range(value_range), _read_names(corruption)
+    from jostle.cli.subject import load_models, match_inputs
+    from jostle.corruptions import accuracy_under
+
+    [(spec_name, spec)] = model_specs([model]).items()
+    models, _ = load_models({spec_name: spec}, {} if weights is None else {spec_name: weights}, seed)
+    images, labels = _load(data, split, limit)
+    if labels is None:
+        raise UsageError(
+            f"--data {data} has no labels, so there is no accuracy: give a named dataset, or an .npz file with x and y"
+        )
+    network = models[spec_name]
+    try:
+        found = accuracy_under(
+            network, match_inputs(images, [network]), labels, names, severities, seed, value_range=ends
+        )
+    except UsageError as error:
+        raise UsageError(str(error).replace("value_range", "--value-range")) from None
+    say(json.dumps({"model": spec_name, **found.to_dict()}, indent=1) if as_json else f"{spec_name}\n{found}")
 
 
 def _read_names(text: str) -> list[str]:
@@ -140,16 +192,16 @@ def _read_range(text: str) -> tuple[float, float]:
 
 
 def _load(spec: str, split: str | None, limit: int) -> tuple[Any, Any]:
-    """The first images and, for a named dataset, their labels."""
+    """The first images, and their labels if they are known."""
     import jostle.data
     from jostle.cli.subject import check_name, has_no_splits, load_inputs
     from jostle.data.image_folder import open_images
 
     if has_no_splits(spec):
-        images, _ = load_inputs(spec, split or "train", limit)
+        images, labels = load_inputs(spec, split or "train", limit)
         if isinstance(images, dict):
             raise UsageError(f"--data {spec} holds {', '.join(images)}; give a file with one array of images")
-        return _as_readable(images), None
+        return _as_readable(images), labels
     check_name(spec)
     split = split or _SPLIT
     if spec.startswith("images:"):

@@ -136,12 +136,18 @@ class _Hands(Hands):
 
 @contextlib.contextmanager
 def _deaf_to_interrupts() -> Iterator[None]:
-    """Inside, new processes are born deaf to Ctrl-C, which is for this process alone."""
+    """Inside, new processes are born deaf to Ctrl-C, which is for this process alone; one that comes is heard after."""
     if threading.current_thread() is not threading.main_thread():
         yield  # only the main thread may choose, and only it hears Ctrl-C
         return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if sys.platform == "win32":
+        before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    else:
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # inherited; ignoring it would lose it here
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        if sys.platform == "win32":
+            signal.signal(signal.SIGINT, before)
+        else:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)

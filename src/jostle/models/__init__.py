@@ -94,7 +94,7 @@ def create(name: str, *, seed: int | None = None, **sizes: Any) -> nn.Module:
         with torch.random.fork_rng(devices=[]):
             torch.default_generator.manual_seed(seed)
             return _put_channels_last(model_class(**sizes))
-    except (RuntimeError, MemoryError, OverflowError) as error:
+    except (RuntimeError, MemoryError, OverflowError, TypeError) as error:
         if isinstance(error, JostleError):
             raise
         given = ", ".join(f"{size}={value}" for size, value in sizes.items())

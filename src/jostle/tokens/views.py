@@ -87,6 +87,7 @@ class TokenView(ABC):
 @functools.lru_cache(maxsize=64)
 def places(view: TokenView, shape: tuple[int, ...]) -> Tensor:
     """(tokens, dim): where in a flattened input of this shape the numbers of each token are."""
+    must_fit(prod(shape) > 0, view, shape, "they hold no numbers")
     with torch.inference_mode(False):  # the tensor is kept, and may be used where gradients are needed
         numbered = torch.arange(prod(shape)).view(1, *shape)
         return view.grid(numbered).reshape(view.num_tokens(shape), -1)

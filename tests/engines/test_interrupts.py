@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from jostle.studies import workers
+from jostle.engines import processes
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no masks of signals")
@@ -14,7 +14,7 @@ def test_ctrl_c_while_a_worker_is_started_is_heard_afterwards():
 
     def press() -> None:
         nonlocal is_inside
-        with workers._deaf_to_interrupts():
+        with processes._deaf_to_interrupts():
             signal.raise_signal(signal.SIGINT)
             is_inside = False  # nothing was raised inside
 
