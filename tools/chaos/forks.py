@@ -1,12 +1,10 @@
 """Commands of jostle in processes of their own that cost hundredths of a second: forks of one that has imported torch.
 
 A fork has its own folder, standard streams in files, session and signal handlers, and runs the same ``jostle.cli.main``
-as ``python -m jostle`` does. Worker processes are forks too, of a server that has imported the same.
+as ``python -m jostle`` does. Its worker processes are new programs, as always.
 """
 
 import contextlib
-import multiprocessing
-import multiprocessing.forkserver
 import os
 import resource
 import signal
@@ -172,53 +170,14 @@ def warm_up() -> None:
     assert jostle.__version__
 
 
-class WorkerServer:
-    """Inside its ``with``, worker processes of studies are forks of a server that has imported jostle already.
-
-    In all else they are as those that ``spawn`` starts: nothing is inherited from the run, not even open files, and
-    they are deaf to Ctrl-C.
-    """
-
-    def __init__(self) -> None:
-        self._server = multiprocessing.forkserver._forkserver  # type: ignore[attr-defined]
-        self._ask, self._ensure = multiprocessing.get_context, self._server.ensure_running
-
-    def __enter__(self) -> "WorkerServer":
-        ask = self._ask
-        multiprocessing.set_forkserver_preload(["chaos.preloaded"])
-        self.revive()
-        multiprocessing.get_context = lambda method=None: ask("forkserver" if method == "spawn" else method)
-        self._server.ensure_running = lambda: None  # a fork cannot wait for a process that is its parent's child
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        multiprocessing.get_context, self._server.ensure_running = self._ask, self._ensure
-        self._server._stop()
-
-    @property
-    def pid(self) -> int:
-        """Of the server."""
-        return int(self._server._forkserver_pid or 0)
-
-    def revive(self) -> bool:
-        """Start it if it does not run; whether it did not."""
-        before = self.pid
-        hears = signal.signal(signal.SIGINT, signal.SIG_IGN)  # which the server hands on to the workers
-        try:
-            self._ensure()
-        finally:
-            signal.signal(signal.SIGINT, hears)
-        return self.pid != before
-
-
-def children_of(pid: int) -> list[int]:
-    """Processes that ``pid`` has started and that have not ended."""
+def members_of(group: int) -> list[int]:
+    """Processes of the group of a command, but for the command itself: its workers."""
     found = []
     for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
+        if entry.name.isdigit() and int(entry.name) != group:
             with contextlib.suppress(OSError):
-                state, parent = (entry / "stat").read_bytes().rpartition(b")")[2].split()[:2]
-                if int(parent) == pid and state != b"Z":
+                state, _, its_group = (entry / "stat").read_bytes().rpartition(b")")[2].split()[:3]
+                if int(its_group) == group and state != b"Z":
                     found.append(int(entry.name))
     return found
 

@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from chaos.forks import TRACEBACK, Outcome, Running, WorkerServer, children_of, cold_command, command
+from chaos.forks import TRACEBACK, Outcome, Running, cold_command, command, members_of
 from chaos.record import Count
 from jostle import studies
 from jostle.base.errors import JostleError
@@ -126,13 +126,12 @@ class Attack:
 
     Arguments:
         work: folder for what the commands write; references in it are used again.
-        server: whose forks worker processes are.
         rng: decides who is killed when.
         share_of_cold: of the kills that hit a new ``python -m jostle``, with workers by ``spawn``, and not a fork.
     """
 
-    def __init__(self, work: Path, server: WorkerServer, rng: random.Random, share_of_cold: float = 0.05) -> None:
-        self.work, self.server, self.rng, self.share_of_cold = work, server, rng, share_of_cold
+    def __init__(self, work: Path, rng: random.Random, share_of_cold: float = 0.05) -> None:
+        self.work, self.rng, self.share_of_cold = work, rng, share_of_cold
         self.count = Count()
         self._references = Store(work / "references.jsonl")
 
@@ -172,12 +171,12 @@ class Attack:
     def _kill_once(self, victim: Victim, out: Path, seconds: float) -> None:
         rng = self.rng
         is_cold = rng.random() < self.share_of_cold
-        workers = 2 if victim.can_have_workers and (is_cold or rng.random() < 0.4) else 1
+        workers = 2 if victim.can_have_workers and (is_cold or rng.random() < 0.15) else 1
         who, how = rng.choice(("parent", "worker", "group") if workers > 1 else ("parent",)), rng.choice(list(SIGNALS))
         act = cold_command if is_cold else command
         running = Running(act(victim.command(out, workers), memory=None), out)
         mean = min(max(seconds / _PARTS_OF_A_RUN, _SOON), _LATE)
-        begins = _COLD if is_cold else 0.0  # Python itself has started
+        begins = _COLD if is_cold or workers > 1 else 0.0  # Python itself has started, here or in the workers
         if running.wait(begins + rng.expovariate(1 / (mean + begins))):
             hit = "none"
         else:
@@ -188,13 +187,12 @@ class Attack:
             if hit == "worker" and not running.wait(rng.expovariate(1 / mean)):
                 running.kill(signal.SIGKILL)  # the run goes on without its worker; it need not be waited for
         ended = running.outcome(_PATIENCE)
-        self._bury_workers(victim.name)
-        if not self.server.revive() or ended.is_late:  # a run whose server was gone could not go on
-            self._judge(ended, f"{victim.name}, {hit} SIG{how}", hit, SIGNALS[how])
+        self._judge(ended, f"{victim.name}, {hit} SIG{how}", hit, SIGNALS[how])
+        self._bury_workers(victim.name, running.pid)
 
     def _hit(self, running: Running, who: str, number: int) -> str:
         """Send a signal; who got it."""
-        workers = [*children_of(self.server.pid), *children_of(running.pid)]
+        workers = members_of(running.pid)
         if who == "worker" and workers:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.rng.choice(workers), number)
@@ -218,10 +216,10 @@ class Attack:
         elif ended.code not in usual:
             self.count.fault("wrong exit code", f"{what}: {ended.code}: {ended.err[-1000:]}")
 
-    def _bury_workers(self, what: str) -> None:
+    def _bury_workers(self, what: str, group: int) -> None:
         """Workers must end with their run."""
         end = time.monotonic() + _PATIENCE
-        while left := children_of(self.server.pid):
+        while left := members_of(group):
             if time.monotonic() > end:
                 self.count.fault("orphan", f"{what}: {len(left)} workers outlived their run")
                 for pid in left:
@@ -274,16 +272,15 @@ def run(work: Path, number: int, seed: int, keep: Callable[[Count], None], kille
     """
     rng = random.Random(seed)
     done = 0
-    with WorkerServer() as server:
-        attack = Attack(work, server, rng)
-        while done < number:
-            order = victims()
-            rng.shuffle(order)
-            for victim in sorted(order, key=lambda one: killed.get(one.name, 0)):  # those that were spared so far first
-                if done < number:
-                    try:
-                        attack.attack(victim, rng.randint(20, 34))
-                    except FailedError as error:
-                        attack.count.fault("fails by itself", str(error))
-                    done += sum(attack.count.tried.values())
-                    keep(attack.count)
+    attack = Attack(work, rng)
+    while done < number:
+        order = victims()
+        rng.shuffle(order)
+        for victim in sorted(order, key=lambda one: killed.get(one.name, 0)):  # those that were spared so far first
+            if done < number:
+                try:
+                    attack.attack(victim, rng.randint(20, 34))
+                except FailedError as error:
+                    attack.count.fault("fails by itself", str(error))
+                done += sum(attack.count.tried.values())
+                keep(attack.count)

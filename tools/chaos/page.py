@@ -17,7 +17,7 @@ _ABOUT = {
     "result files and figures must be the same, without times and provenance. `parent` is the process of "
     "the command, `worker` one of its worker processes, `group` all of them at once. Most processes are "
     "forks of one that has imported torch, which makes a kill cheap; {cold} kills hit a new `python -m "
-    "jostle` with workers by `spawn`. `jostle measure` and its kin have no checkpoints: runs are short, "
+    "jostle` with two workers. `jostle measure` and its kin have no checkpoints: runs are short, "
     "Ctrl-C gives the interval so far, and their files are whole or absent.",
     "files": "Good files of every format that jostle reads, with one to three changes: bits, bytes, lengths, "
     "numbers, cuts, parts of other files, pickles that would run code. A file must be read or refused in "
