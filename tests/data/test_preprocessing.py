@@ -1,5 +1,8 @@
 """From a picture to pixels: size, crop, colours, normalisation, and files that cannot be read."""
 
+import struct
+import zlib
+
 import numpy as np
 import pytest
 import torch
@@ -127,3 +130,19 @@ def test_a_broken_file_is_one_line_that_names_it(tmp_path, name):
     with pytest.raises(UsageError, match=f"image .*{name} cannot be read: ") as error:
         read_image(path)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("side", [9_600, 14_000])
+def test_a_small_file_with_a_huge_picture_is_refused(side, tmp_path):
+    """Pillow warns of the first and refuses the second; neither is decoded here."""
+
+    def chunk(kind, content):
+        return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
+
+    header = struct.pack(">IIBBBBB", side, side, 1, 0, 0, 0, 0)
+    rows = zlib.compress(bytes(side * (1 + side // 8)))
+    picture = b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", rows) + chunk(b"IEND", b"")
+    assert len(picture) < 50_000
+    (tmp_path / "bomb.png").write_bytes(picture)
+    with pytest.raises(UsageError, match=r"bomb.png has more than 89,478,485 pixels; make it smaller or take it out"):
+        read_image(tmp_path / "bomb.png")

@@ -1,5 +1,6 @@
 """From a picture to the pixels that a network takes: resize, crop and normalise."""
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -144,12 +145,17 @@ class Preprocessing:
 
 
 def read_image(path: Path) -> Image.Image:
-    """The image in a file, decoded."""
+    """The image in a file, decoded. A small file can hold a picture that fills the memory: too large ones are refused."""
     try:
-        with Image.open(path) as image:
-            image.load()
-            return image
-    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", Image.DecompressionBombWarning)
+            with Image.open(path) as image:
+                image.load()
+                return image
+    except (Image.DecompressionBombWarning, Image.DecompressionBombError):
+        most = f"{Image.MAX_IMAGE_PIXELS:,}"
+        raise UsageError(f"image {path} has more than {most} pixels; make it smaller or take it out") from None
+    except (OSError, SyntaxError, ValueError) as error:
         reason = " ".join(str(error).split())
         raise UsageError(f"image {path} cannot be read: {reason}; mend it or take it out of its folder") from None
 
