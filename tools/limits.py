@@ -5,7 +5,6 @@ seconds until the first progress, until the first estimate, and until the end. D
 """
 
 import argparse
-import csv
 import json
 import os
 import re
@@ -105,27 +104,24 @@ def _Mean() -> Any:  # noqa: N802
     return Mean()
 
 
-def many_rows(folder: Path, size: int) -> dict[str, Any]:
-    """A table of so many texts, read from its file."""
-    from jostle.data.text_csv import read_csv
-
-    with (folder / "texts.csv").open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow(["text", "label"])
-        writer.writerows([f"text number {number} of a table", number % 2] for number in range(size))
-    return {"rows": lambda: len(read_csv(folder / "texts.csv").texts)}
-
-
-# What, its sizes: of a small case, and of a large one, and how much more memory the large one may take (MiB), if that
-# is promised.
-CASES: dict[str, tuple[Callable[[Path, int], dict[str, Any]], int, int, str]] = {
-    "a million inputs": (many_inputs, 10_000, 1_000_000, "flat"),
-    "an array of 2 GB": (large_array, 10_000, 1_000_000, "flat"),
-    "100,000 tokens": (many_tokens, 1_000, 100_000, "grows"),
-    "10,000 classes": (many_classes, 10, 10_000, "grows"),
-    "50,000 images": (many_images, 500, 50_000, "flat"),
-    "texts of 10,000 tokens": (long_texts, 100, 10_000, "grows"),
+# What, and its sizes: of a small case, and of a large one.
+CASES: dict[str, tuple[Callable[[Path, int], dict[str, Any]], int, int]] = {
+    "a million inputs": (many_inputs, 10_000, 1_000_000),
+    "an array of 2 GB": (large_array, 10_000, 1_000_000),
+    "100,000 tokens": (many_tokens, 1_000, 100_000),
+    "10,000 classes": (many_classes, 10, 10_000),
+    "50,000 images": (many_images, 500, 50_000),
+    "texts of 10,000 tokens": (long_texts, 100, 10_000),
 }
+TABLE_ROWS = 200_000
+LOUD = """
+def loud(texts):
+    return [text.count("!") - 0.5 for text in texts]
+
+
+def make():
+    return loud
+"""
 
 
 def child(case: str, size: int) -> None:
@@ -137,7 +133,7 @@ def child(case: str, size: int) -> None:
         asked = {"perturbation": "gaussian-noise:1", "seed": 0, **make(Path(name), size)}
         started, firsts = time.perf_counter(), list[float]()
 
-        def tell(state: Any) -> None:
+        def tell(_: Any) -> None:
             if not firsts:
                 firsts.append(time.perf_counter() - started)
 
@@ -149,6 +145,31 @@ def child(case: str, size: int) -> None:
     sys.stdout.write(json.dumps({
         "megabytes": round(peak), "first": round(firsts[0], 2), "seconds": round(took, 2), "passes": found.passes,
     }) + "\n")  # fmt: skip
+
+
+def read_rows(count: int) -> dict[str, Any]:
+    """``jostle measure`` on a table of texts with so many rows, by a function of strings."""
+    with tempfile.TemporaryDirectory() as name:
+        table, model = Path(name) / "texts.csv", Path(name) / "loud.py"
+        rows = (f"text number {number} of a table !,{number % 2}" for number in range(count))
+        table.write_text("text,label\n" + "\n".join(rows) + "\n", encoding="utf-8")
+        model.write_text(LOUD, encoding="utf-8")
+        call = [
+            sys.executable, "-m", "jostle", "measure", "--model", f"py:{model}:make", "--data", f"csv:{table}",
+            "--tokens", "words", "--perturbation", "deletion", "--half-width", "0.02", "--json",
+        ]  # fmt: skip
+        started = time.perf_counter()
+        with (Path(name) / "out.json").open("w+") as out:
+            process = subprocess.Popen(call, stdout=out, stderr=subprocess.DEVNULL)
+            _, status, usage = os.wait4(process.pid, 0)
+            took = time.perf_counter() - started
+            out.seek(0)
+            found = json.loads(out.read())
+        if status:
+            raise SystemExit("jostle measure failed")
+        peak = usage.ru_maxrss / 1024
+    return {"size": count, "megabytes": round(peak), "first": round(took, 2), "seconds": round(took, 2),
+            "passes": found["passes"]}  # fmt: skip
 
 
 def main() -> None:
@@ -163,13 +184,14 @@ def main() -> None:
     from jostle.base.files import write_text
 
     record = {}
-    for case, (_, small, large, promise) in CASES.items():
+    for case, (_, small, large) in CASES.items():
         found = {}
         for name, size in (("small", small), ("large", large)):
             call = [sys.executable, __file__, "--case", case, "--size", str(size)]
             done = subprocess.run(call, capture_output=True, text=True, check=True)
             found[name] = {"size": size, **json.loads(done.stdout.splitlines()[-1])}
-        record[case] = {"promise": promise, **found}
+        record[case] = found
+    record[f"{TABLE_ROWS:,} rows of csv"] = {"small": read_rows(2_000), "large": read_rows(TABLE_ROWS)}
     write_text(RECORD, json.dumps(record, indent=1) + "\n")
     lines = [
         "| case | memory of a small case | of this one | first estimate after | end after | passes |",

@@ -10,6 +10,7 @@ from torch.utils.data import DataLoader
 
 import jostle
 from jostle.base.errors import UsageError
+from jostle.tokens import sources
 from jostle.tokens.sources import as_tensors, tensor_of
 
 WORDS = {"tokens": "words", "perturbation": jostle.UniformToken(range(1, 19)), "plan": jostle.Grid(3)}
@@ -122,6 +123,14 @@ def test_columns_of_texts():
         jostle.measure(loud, two, **deletion)
 
 
+def test_texts_of_one_length_can_lose_words():
+    texts = ["a dull film", "a loud film!", "no sound here"]
+    found = jostle.measure(
+        lambda lines: [line.count("!") - 0.5 for line in lines], texts, tokens="words", perturbation="deletion"
+    )
+    assert found.value == pytest.approx(1 / 9)
+
+
 def test_a_memory_map_is_read_where_it_is(tmp_path):
     x = np.random.default_rng(0).normal(size=(50, 6))
     np.save(tmp_path / "x.npy", x)
@@ -133,6 +142,22 @@ def test_a_memory_map_is_read_where_it_is(tmp_path):
         choices = {"tokens": "coordinates", "perturbation": "gaussian-noise:std=1", "plan": jostle.Grid(2)}
         m = jostle.measure(lambda y: y.sum(dim=1), held, **choices)
     assert m.value == jostle.measure(lambda y: y.sum(dim=1), torch.from_numpy(x), **choices).value
+
+
+def test_a_large_memory_map_is_read_row_by_row(tmp_path, monkeypatch):
+    monkeypatch.setattr(sources, "_MOST_MAPPED", 1000)
+    x = np.random.default_rng(0).normal(size=(50, 6))
+    x[7, 3] = np.nan
+    np.save(tmp_path / "x.npy", x)
+    held = np.load(tmp_path / "x.npy", mmap_mode="r")
+    total = lambda y: y.sum(dim=1)  # noqa: E731
+    choices = {"tokens": "coordinates", "perturbation": "gaussian-noise:std=1", "plan": jostle.Grid(2)}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        m = jostle.measure(total, held[:7], **choices)
+    assert m.value == jostle.measure(total, torch.from_numpy(x[:7]), **choices).value
+    with pytest.raises(UsageError, match="input 7 holds NaN or infinity"):
+        jostle.measure(total, held, **choices)
 
 
 def test_lists_of_numbers_and_other_byte_orders():

@@ -145,7 +145,7 @@ class Preprocessing:
 
 
 def read_image(path: Path) -> Image.Image:
-    """The image in a file, decoded. A small file can hold a picture that fills the memory: too large ones are refused."""
+    """The image in a file, decoded; a picture that would fill the memory, which a small file can hold, is refused."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", Image.DecompressionBombWarning)

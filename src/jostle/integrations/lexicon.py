@@ -65,6 +65,8 @@ class TextFunction:
         lexicon: of the texts that it will be asked about.
     """
 
+    pad = 0  # the first piece, which is empty
+
     def __init__(self, function: Callable[[list[str]], Any], lexicon: Lexicon) -> None:
         self.function, self.lexicon = function, lexicon
 

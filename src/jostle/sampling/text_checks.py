@@ -15,7 +15,7 @@ from jostle.base.errors import FailureError, UsageError
 from jostle.perturbations import Correlated, Deletion, Perturbation, ReplaceBy, UniformToken
 from jostle.sampling.plans import Integers
 from jostle.tokens import Inputs, TokenFunction, Words
-from jostle.tokens.text import check_words, configured_padding
+from jostle.tokens.text import check_words, configured_padding, padding_id
 
 if TYPE_CHECKING:
     from jostle.sampling.plans import Batching
@@ -109,12 +109,16 @@ def padding_to_fill_with(perturbation: Perturbation, inputs: Inputs, functions: 
             f"input {short[0]}, of one token): leave them out"
         )
     own = perturbation.pad if isinstance(perturbation, Deletion) else None
-    for pad in (own, inputs.pad, *(configured_padding(function.model) for function in functions)):
+    models = [function.model for function in functions]
+    for pad in (own, inputs.pad, padding_id(models), *map(configured_padding, models)):
         if pad is not None:
             return pad
     if inputs.is_aligned:
         return 0  # it stands behind the text, where no answer is read
-    raise UsageError("which token id is padding? No text is padded and no model says it; give it: Deletion(pad=...)")
+    raise UsageError(
+        "which token id is padding? No text is padded and no model says it; give it: Deletion(pad=0), or "
+        "deletion:pad=0 on the command line"
+    )
 
 
 def _check_vocabulary(perturbation: Perturbation, inputs: Inputs) -> None:

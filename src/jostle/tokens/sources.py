@@ -23,12 +23,15 @@ ONLY = ""  # the key of a plain tensor
 MASK_KEY = "attention_mask"
 
 RAGGED = "inputs differ in shape, so they cannot be put together: pad all to one length and give a mask"
+_MOST_MAPPED = 2**27  # bytes of a memory-mapped array that are read as a whole
 _LABELS = ("label", "labels", "label_ids", "idx")  # entries of items that are no inputs
 _TAKEN = "a tensor, an array, a mapping of tensors, a frame, a Dataset or a DataLoader"
 
 
 def as_tensors(source: Any) -> Batch | None:
-    """The source as named tensors, or None if it is read item by item."""
+    """The source as named tensors, or None if it is read item by item, as large memory-mapped arrays are."""
+    if isinstance(source, np.memmap) and source.ndim > 1 and source.nbytes > _MOST_MAPPED:
+        return None
     if isinstance(source, Tensor | np.ndarray) or _is_foreign_array(source):
         return {ONLY: tensor_of(source)}
     if isinstance(source, Mapping):
@@ -177,8 +180,8 @@ def _numbers(item: Mapping[Any, Any]) -> Batch:
 
 
 def _is_array(item: Any) -> bool:
-    """Whether an item is an array or a list of numbers, which ``default_collate`` does not read as one."""
-    return isinstance(item, list) or _is_foreign_array(item)
+    """Whether an item is an array or a list of numbers, which ``default_collate`` does not read as one or warns of."""
+    return isinstance(item, list | np.ndarray) or _is_foreign_array(item)
 
 
 def _is_foreign_array(source: Any) -> bool:
