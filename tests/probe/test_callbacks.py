@@ -13,6 +13,7 @@ import torch
 from torch import nn
 
 from jostle.base.errors import UsageError
+from jostle.estimates import JostleWarning
 from jostle.probe import Probe
 from tests.probe.toys import CHOICES, network, points
 
@@ -94,6 +95,12 @@ def test_lightning_measures_the_part_it_is_told_to(lightning):
     fit_like_lightning(Wrapped(), probe.lightning(model=lambda module: seen.append(module) or module.net), epochs=1)
     assert probe.history["step"].tolist() == [0, 2, 4, 5]  # the last one is measured in any case
     assert isinstance(seen[0], Wrapped)
+
+
+def test_steps_that_were_skipped_are_said_at_the_end(lightning):
+    probe = Probe(points(30), **CHOICES, every=1, share=1e-6)
+    with pytest.warns(JostleWarning, match=r"the probe skipped \d+ steps? to stay within .*; give Probe\(share=None\)"):
+        fit_like_lightning(network(), probe.lightning())
 
 
 def test_without_lightning_there_is_one_line(monkeypatch):

@@ -6,11 +6,13 @@ The hooks of the callbacks are plain classes, so that they can be read and teste
 
 import importlib
 import math
+import warnings
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from jostle.base.errors import UsageError
 from jostle.base.trackers import make_senders
+from jostle.estimates import JostleWarning
 
 PickModel = Callable[[Any], Callable[..., Any]]
 """From the model that is trained to the part of it that is measured."""
@@ -18,6 +20,10 @@ PickModel = Callable[[Any], Callable[..., Any]]
 
 class ProbeLike(Protocol):
     """The methods of a probe that a callback needs."""
+
+    @property
+    def notes(self) -> list[str]:
+        """Which steps were skipped, and why."""
 
     def __call__(self, model: Any, step: int) -> Mapping[str, float] | None:
         """Measure if it is time."""
@@ -27,13 +33,23 @@ class ProbeLike(Protocol):
 
 
 class _Hooks:
-    """A probe, and which part of the trained model it measures."""
+    """A probe, and which part of the trained model it measures; at the end it says how many steps it skipped."""
 
     def __init__(self, probe: ProbeLike, pick: PickModel | None) -> None:
         self._probe, self._pick = probe, pick
 
     def _model(self, module: Any) -> Any:
         return module if self._pick is None else self._pick(module)
+
+    def _say_skipped(self) -> None:
+        skipped = sum(": skipped:" in note for note in self._probe.notes)
+        if skipped:
+            warnings.warn(
+                f"the probe skipped {skipped} step{'' if skipped == 1 else 's'} to stay within its share of the "
+                "training time; give Probe(share=None) to measure all of them, or a larger share",
+                JostleWarning,
+                stacklevel=3,
+            )
 
 
 class LightningHooks(_Hooks):
@@ -53,6 +69,7 @@ class LightningHooks(_Hooks):
 
     def on_train_end(self, trainer: Any, pl_module: Any) -> None:
         self._log(trainer, self._probe.measure(self._model(pl_module), trainer.global_step))
+        self._say_skipped()
 
     def _log(self, trainer: Any, numbers: Mapping[str, float] | None) -> None:
         """Send numbers to the loggers, once for each step."""
@@ -78,6 +95,7 @@ class TrainerHooks(_Hooks):
 
     def on_train_end(self, args: Any, state: Any, control: Any, model: Any = None, **_: Any) -> None:  # noqa: ARG002
         self._probe.measure(self._model(model), state.global_step)
+        self._say_skipped()
 
 
 def lightning_callback(probe: ProbeLike, pick: PickModel | None) -> Any:
