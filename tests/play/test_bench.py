@@ -11,7 +11,10 @@ from torch import nn
 
 from jostle import UsageError
 from jostle.data import Dataset
-from jostle.play.bench import MOST_BYTES, MOST_TEXT, PictureBench, SentenceBench, make_bench
+from jostle.play.bench import MOST_BYTES, MOST_TEXT
+from jostle.play.kinds import make_bench
+from jostle.play.pictures import PictureBench
+from jostle.play.sentences import SentenceBench
 from tests.integrations.text_folders import save
 
 
@@ -62,6 +65,33 @@ def test_all_tokens_take_turns(bench):
 def test_intervals_become_narrow_while_one_watches(bench):
     widths = [update.rates["near"][2] - update.rates["near"][1] for update in bench.watch("0", 0, 1.0)]
     assert widths[-1] < widths[0] / 5
+
+
+def test_flips_say_what_they_lead_to(bench):
+    assert last(bench.watch("0", 0, 1.0)).becomes == {"near": "1"}
+    assert last(bench.watch("1", 0, 3.0)).becomes["near"] == "0"
+
+
+@pytest.mark.slow
+def test_the_interval_covers_at_all_times_together(bench):
+    """Of 300 watched streams at most 5 % miss the truth at any of their updates, and 4 standard errors more."""
+    truth = 0.5 * math.erfc(1.0 / (2 * math.sqrt(2)))
+    misses = 0
+    for seed in range(300):
+        ends = [update.rates["near"][1:] for update in bench.watch("0", 0, 1.0, seed)]
+        misses += any(not low <= truth <= high for low, high in ends)
+    assert misses <= 15 + 4 * (300 * 0.05 * 0.95) ** 0.5
+
+
+def test_patches_of_large_images_can_be_pressed():
+    bench = make_bench({"m": lambda x: x.flatten(1)[:, :3]}, torch.randn(1, 3, 224, 224))
+    assert bench.patch == 16
+
+
+def test_what_is_no_network_has_no_slope():
+    bench = make_bench({"m": lambda x: x.flatten(1)[:, :3]}, torch.randn(1, 1, 4, 4))
+    with pytest.raises(UsageError, match="not a network of torch"):
+        bench.search("0", 0, 1.0)
 
 
 def test_no_noise_flips_nothing_and_shows_no_draw(bench):

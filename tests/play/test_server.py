@@ -7,7 +7,7 @@ import torch
 from starlette.testclient import TestClient
 
 from jostle.data import Dataset
-from jostle.play.bench import make_bench
+from jostle.play.kinds import make_bench
 from jostle.play.server import make_app, make_token
 
 HOST = "127.0.0.1:8000"

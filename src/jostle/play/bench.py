@@ -1,12 +1,12 @@
 """The bench: models and single inputs, and estimates about one input that become more precise while one watches.
 
-A ``Bench`` knows how an input of its kind is read, shown and cut into tokens. ``Bench.watch`` draws noise for one token
-or for all tokens of one input and yields an ``Update`` after each block of draws. All models get the same noise.
+A ``Bench`` knows how an input of its kind is read, shown and cut into tokens; ``pictures`` and ``sentences`` have the
+two kinds. ``Bench.watch`` draws noise for one token or for all tokens of one input and yields an ``Update`` after each
+block of draws. All models get the same noise.
 """
 
-import base64
-import io
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -15,19 +15,17 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from PIL import Image, UnidentifiedImageError
-from torch import Tensor
+from torch import Tensor, nn
 
 from jostle.base.errors import UsageError
-from jostle.data import Dataset, TextDataset
 from jostle.estimates.request import Request
-from jostle.integrations import TextNetwork, TextReader, reader_of
+from jostle.integrations import class_names
 from jostle.intervals import anytime
 from jostle.perturbations import GaussianNoise
-from jostle.report.texts import root_mean_square
+from jostle.report.texts import NEW_PREDICTION, NewPrediction
 from jostle.sampling import TrialEvaluation
 from jostle.sampling.plans import Trials
-from jostle.tokens import Embeddings, Patches, TokenView
+from jostle.tokens import TokenView
 from jostle.worst.worst import worst_case
 
 Models = Mapping[str, Callable[..., Any]]
@@ -63,18 +61,23 @@ class Update:
     Arguments:
         draws: how many there were.
         rates: for each model its flip rate and the ends of the interval, valid whenever one stops to watch.
+        becomes: for each model the class that most flips lead to, in words; empty without a flip.
         maps: for each model the share of flips of each token, None where there was no draw; empty for a single token.
         drawn: one of the jostled inputs, with what each model predicts for it; None for none.
     """
 
     draws: int
     rates: dict[str, tuple[float, float, float]]
+    becomes: dict[str, str] = field(default_factory=dict)
     maps: dict[str, list[float | None]] = field(default_factory=dict)
     drawn: Plain | None = None
 
     def to_dict(self) -> Plain:
         """As the page takes it."""
-        rates = {name: {"value": v, "low": low, "high": high} for name, (v, low, high) in self.rates.items()}
+        rates = {
+            name: {"value": v, "low": low, "high": high, "to": self.becomes.get(name, "")}
+            for name, (v, low, high) in self.rates.items()
+        }
         return {"draws": self.draws, "rates": rates, "maps": self.maps, "drawn": self.drawn}
 
 
@@ -88,9 +91,11 @@ class Bench(ABC):
 
     kind: str
     unit: str  # of the strength of the noise, in words
+    strength = 1.0  # with which the page begins
 
     def __init__(self, models: Models, examples: Sequence[Example]) -> None:
         self.models = dict(models)
+        self._classes = {name: class_names(model) for name, model in models.items()}
         self._examples = {str(number): example for number, example in enumerate(examples)}
         self._given: dict[str, Example] = {}
         self._count = 0
@@ -108,9 +113,10 @@ class Bench(ABC):
     def noise(self, example: Example, strength: float) -> GaussianNoise:
         """The noise of a strength that the page offers."""
 
-    @abstractmethod
     def class_name(self, model: str, number: int) -> str:
         """A class of a model in words."""
+        names = self._classes[model]
+        return names[number] if 0 <= number < len(names) else str(number)
 
     @abstractmethod
     def show(self, batch: Any) -> Plain | None:
@@ -167,26 +173,25 @@ class Bench(ABC):
             places = _can_move(evaluation)
             if token is not None and token not in places:
                 raise UsageError(f"token {token} cannot be jostled; choose one of {len(places)}")
-            flips = np.zeros((len(self.models), evaluation.inputs.num_tokens))
-            tried = np.zeros(evaluation.inputs.num_tokens)
+            tally = _Tally(len(self.models), evaluation.inputs.num_tokens)
             generator = np.random.default_rng(seed)
             done, block = 0, _FIRST_BLOCK
             while done < _MOST_DRAWS:
                 drawn = np.arange(done, done + block)
                 chosen = generator.choice(places, size=block) if token is None else np.full(block, token)
                 trials = Trials(np.zeros(block, dtype=np.int64), chosen.astype(np.int64), drawn)
-                changes = np.nan_to_num(evaluation.changes(trials))
-                np.add.at(tried, chosen, 1)
-                for row, change in zip(flips, changes, strict=True):
-                    np.add.at(row, chosen, change)
+                tally.add(chosen, np.nan_to_num(evaluation.changes(trials)))
                 done += block
-                yield self._update(evaluation, trials[np.asarray([block - 1])], flips, tried, token)
+                yield self._update(evaluation, trials[np.asarray([block - 1])], tally, token)
                 block = min(2 * block, _LARGEST_BLOCK)
 
     def search(self, number: str, token: int, strength: float) -> Plain:
         """The change of one token, no longer than noise of this strength usually is, that lowers each margin most."""
         example = self.example(number)
         found: Plain = {}
+        for name, model in self.models.items():
+            if not isinstance(model, nn.Module):
+                raise UsageError(f"{name} is not a network of torch, so its worst change cannot be sought by its slope")
         std = self.noise(example, strength).std
         for name, model in self.models.items():
             with self._evaluation(example, GaussianNoise(0.0)) as evaluation:
@@ -213,7 +218,7 @@ class Bench(ABC):
 
     @contextmanager
     def _evaluation(self, example: Example, noise: GaussianNoise, seed: int = 0) -> Iterator[TrialEvaluation]:
-        request = Request.build(tokens=self.tokens, perturbation=noise, seed=seed)
+        request = Request.build(tokens=self.tokens, perturbation=noise, response=NewPrediction(), seed=seed)
         evaluation = request.prepare(self.models, example.given)
         with ExitStack() as modes:  # no inference_mode: the caller goes on between two updates
             for function in evaluation.functions:
@@ -221,23 +226,18 @@ class Bench(ABC):
             evaluation.check()
             yield evaluation
 
-    def _update(
-        self,
-        evaluation: TrialEvaluation,
-        last: Trials,
-        flips: NDArray[np.float64],
-        tried: NDArray[np.float64],
-        token: int | None,
-    ) -> Update:
-        count = int(tried.sum())
-        rates, maps = {}, {}
-        for name, row in zip(self.models, flips, strict=True):
+    def _update(self, evaluation: TrialEvaluation, last: Trials, tally: "_Tally", token: int | None) -> Update:
+        count = int(tally.tried.sum())
+        rates, maps, becomes = {}, {}, {}
+        for name, row, seen in zip(self.models, tally.flips, tally.becomes, strict=True):
             total = int(row.sum())
             low, high = anytime.bernoulli(total, count, _LEVEL, lambda p: np.full_like(p, 1_000.0))
             rates[name] = (total / count, float(low), float(high))
+            if seen:
+                becomes[name] = self.class_name(name, seen.most_common(1)[0][0])
             if token is None:
-                maps[name] = [float(a / b) if b else None for a, b in zip(row, tried, strict=True)]
-        return Update(count, rates, maps, self._drawn(evaluation, last))
+                maps[name] = [float(a / b) if b else None for a, b in zip(row, tally.tried, strict=True)]
+        return Update(count, rates, becomes, maps, self._drawn(evaluation, last))
 
     def _drawn(self, evaluation: TrialEvaluation, last: Trials) -> Plain | None:
         """One jostled input, and what each model predicts for it."""
@@ -265,145 +265,32 @@ class Bench(ABC):
         }
 
 
+class _Tally:
+    """Draws and flips by token so far.
+
+    Arguments:
+        models, tokens: how many there are.
+    """
+
+    def __init__(self, models: int, tokens: int) -> None:
+        self.tried = np.zeros(tokens)
+        self.flips = np.zeros((models, tokens))
+        self.becomes = [Counter[int]() for _ in range(models)]
+
+    def add(self, tokens: NDArray[np.int64], changes: NDArray[np.float64]) -> None:
+        """Count draws.
+
+        Arguments:
+            tokens: (draws,) that were jostled.
+            changes: (models, draws) of ``NewPrediction``.
+        """
+        np.add.at(self.tried, tokens, 1)
+        for row, seen, change in zip(self.flips, self.becomes, changes, strict=True):
+            np.add.at(row, tokens, change > 0)
+            seen.update(max(int(one) - NEW_PREDICTION, 0) for one in change[change > 0])
+
+
 def _can_move(evaluation: TrialEvaluation) -> NDArray[np.int64]:
     """The tokens of the only input that may be jostled."""
     mask = evaluation.inputs.mask
     return np.arange(evaluation.inputs.num_tokens) if mask is None else np.flatnonzero(mask[0])
-
-
-class PictureBench(Bench):
-    """Images whose tokens are patches.
-
-    Arguments:
-        models: by name; all take the same pixels.
-        images: (N, channels, height, width) to begin with; a ``Dataset`` if their classes are known.
-        patch: height and width of a patch.
-    """
-
-    kind, unit = "picture", "std of the noise, in units of a pixel"
-
-    def __init__(self, models: Models, images: Dataset | Tensor, patch: int) -> None:
-        pixels = images.inputs if isinstance(images, Dataset) else images
-        labels = images.labels.tolist() if isinstance(images, Dataset) else [None] * len(pixels)
-        self.patch = patch
-        self._shape = tuple(pixels.shape[1:])
-        self._low, self._high = float(pixels.min()), float(pixels.max())
-        super().__init__(
-            models, [self._example(*pair, number) for number, pair in enumerate(zip(pixels, labels, strict=True))]
-        )
-
-    @property
-    def tokens(self) -> Patches:
-        return Patches(self.patch)
-
-    def _example(self, image: Tensor, label: int | None, number: int) -> Example:
-        name = f"image {number + 1}" if label is None else f"image {number + 1}, a {label}"
-        return Example(name, image[None], {"picture": self._png(image)}, "" if label is None else str(label))
-
-    def read(self, content: bytes) -> Example:
-        if len(content) > MOST_BYTES:
-            raise UsageError(f"the file has {len(content):,} bytes; at most {MOST_BYTES:,} are read")
-        try:
-            with Image.open(io.BytesIO(content)) as opened:
-                if opened.width * opened.height > MOST_PIXELS:
-                    raise UsageError(f"the image has {opened.width} x {opened.height} pixels; that is too many")
-                channels, height, width = self._shape
-                picture = opened.convert("L" if channels == 1 else "RGB").resize((width, height))
-        except (UnidentifiedImageError, OSError, Image.DecompressionBombError):
-            raise UsageError("this file is not an image that can be read") from None
-        pixels = np.asarray(picture, dtype=np.float32) / 255
-        pixels = pixels[None] if channels == 1 else np.moveaxis(pixels, -1, 0)
-        image = torch.from_numpy(self._low + (self._high - self._low) * pixels)
-        return Example("your image", image[None], {"picture": self._png(image)})
-
-    def noise(self, example: Example, strength: float) -> GaussianNoise:  # noqa: ARG002 - the same for all images
-        return GaussianNoise(strength)
-
-    def class_name(self, model: str, number: int) -> str:  # noqa: ARG002 - all models have the same classes
-        return str(number)
-
-    def show(self, batch: Tensor) -> Plain:
-        return {"picture": self._png(batch[0])}
-
-    def _worst_shown(self, example: Example, token: int, change: NDArray[np.float64]) -> Plain:
-        place = torch.tensor([token])
-        before = self.tokens.pick(example.given, torch.zeros(1, dtype=torch.int64), place)
-        after = before + torch.from_numpy(change).to(before).reshape(before.shape)
-        return self.show(self.tokens.put(example.given.clone(), place, after))
-
-    def _png(self, image: Tensor) -> str:
-        """An image as an address that holds its pixels; what is darker than black is black."""
-        share = ((image.detach().cpu() - self._low) / (self._high - self._low)).clamp(0, 1)
-        pixels = (255 * share).round().to(torch.uint8).numpy()
-        picture = Image.fromarray(pixels[0] if len(pixels) == 1 else np.moveaxis(pixels, 0, -1))
-        held = io.BytesIO()
-        picture.save(held, format="png")
-        return "data:image/png;base64," + base64.b64encode(held.getvalue()).decode("ascii")
-
-
-class SentenceBench(Bench):
-    """Texts whose tokens are embedded words, or pieces of words.
-
-    Arguments:
-        models: by name, with the same tokens.
-        texts: to begin with.
-        tokenizer: for models that come without their own.
-    """
-
-    kind, unit = "sentence", "std of the noise, in units of a typical embedded token"
-
-    def __init__(self, models: Models, texts: Sequence[str], tokenizer: str | None = None) -> None:
-        first = next(iter(models.values()))
-        self.reader: TextReader = reader_of(first, tokenizer=tokenizer)
-        self._first = first
-        networks = {name: one.network if isinstance(one, TextNetwork) else one for name, one in models.items()}
-        self.models = networks
-        self._sizes: dict[int, float] = {}
-        super().__init__(networks, [self.read(text.encode()) for text in texts])
-
-    @property
-    def tokens(self) -> Embeddings:
-        return Embeddings(special=False)
-
-    def read(self, content: bytes) -> Example:
-        text = content.decode("utf-8", errors="replace").strip()
-        if not text:
-            raise UsageError("write a few words first")
-        if len(text) > MOST_TEXT:
-            raise UsageError(f"the text has {len(text):,} characters; at most {MOST_TEXT:,} are read")
-        dataset = TextDataset("text", ((text,),), torch.zeros(1, dtype=torch.int64), classes=2)
-        pieces = [
-            {"text": piece.text, "tokens": list(piece.tokens), "added": piece.is_special, "unread": piece.is_unread}
-            for piece in self.reader.pieces((text,))
-        ]
-        return Example(text[:60], self.reader.encode(dataset), {"pieces": pieces, "text": text})
-
-    def noise(self, example: Example, strength: float) -> GaussianNoise:
-        key = id(example)
-        if key not in self._sizes:
-            request = Request.build(tokens=self.tokens, perturbation=GaussianNoise(0.0))
-            self._sizes[key] = next(iter(root_mean_square(self.models, example.given, request).values()))
-        return GaussianNoise(strength * self._sizes[key])
-
-    def class_name(self, model: str, number: int) -> str:  # noqa: ARG002 - all models have the same classes
-        if isinstance(self._first, TextNetwork) and self._first.task == "next-token":
-            return self.reader.tokenizer.shown(number)
-        names = self._first.classes if isinstance(self._first, TextNetwork) and self._first.has_names else ()
-        return names[number] if number < len(names) else f"class {number}"
-
-    def show(self, batch: Tensor) -> None:  # noqa: ARG002 - noise in an embedding cannot be seen
-        return None
-
-
-def make_bench(models: Models, inputs: Any, *, patch: int = 4, tokenizer: str | None = None) -> Bench:
-    """The bench for these models: of pictures if there are images, of sentences if there are texts.
-
-    Arguments:
-        models: by name.
-        inputs: to begin with: images, as a ``Dataset`` if their classes are known, or a list of texts.
-        patch: height and width of a patch.
-        tokenizer: for models of texts that come without their own.
-    """
-    if isinstance(inputs, Dataset | Tensor):
-        return PictureBench(models, inputs, patch)
-    return SentenceBench(models, list(inputs), tokenizer)

@@ -58,6 +58,7 @@ def make_app(bench: Bench, token: str, hosts: tuple[str, ...]) -> Starlette:
         Route("/{token}/bench", answers.bench),
         Route("/{token}/inputs", answers.add, methods=["POST"]),
         Route("/{token}/inputs/{number}", answers.describe),
+        Route("/{token}/shown/{number}", answers.shown),
         Route("/{token}/watch/{number}", answers.watch),
         Route("/{token}/search/{number}", answers.search),
     ]
@@ -120,7 +121,13 @@ class _Answers:
     async def bench(self, _: Request) -> Response:
         bench = self._bench
         return JSONResponse(
-            {"kind": bench.kind, "unit": bench.unit, "models": list(bench.models), "inputs": bench.names()}
+            {
+                "kind": bench.kind,
+                "unit": bench.unit,
+                "strength": bench.strength,
+                "models": list(bench.models),
+                "inputs": bench.names(),
+            }
         )
 
     async def add(self, request: Request) -> Response:
@@ -135,6 +142,9 @@ class _Answers:
     async def describe(self, request: Request) -> Response:
         found = await asyncio.to_thread(self._locked, self._bench.describe, request.path_params["number"])
         return JSONResponse(found)
+
+    async def shown(self, request: Request) -> Response:
+        return JSONResponse(self._bench.example(request.path_params["number"]).shown)
 
     async def search(self, request: Request) -> Response:
         token, strength = _token(request), _strength(request)

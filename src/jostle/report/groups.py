@@ -134,14 +134,14 @@ def blocks(shape: tuple[int, int]) -> list[list[Integers]]:
     """Ways to cut a grid into squares of 1, 2, 3, ... positions a side, while at least four squares are left."""
     rows, columns = shape
     numbers = np.arange(rows * columns).reshape(shape)
-    cuts = []
+    cuts = list[list[Integers]]()
     for side in range(1, max(rows, columns) + 1):
         parts = [
             numbers[row : row + side, column : column + side].reshape(-1)
             for row in range(0, rows, side)
             for column in range(0, columns, side)
         ]
-        if side == 1 or len(parts) >= 4:
+        if side == 1 or 4 <= len(parts) < len(cuts[-1]):
             cuts.append(parts)
     return cuts
 

@@ -24,7 +24,7 @@ Floats = NDArray[np.float64]
 
 LEGEND_SHARES = (0.05, 0.25, 0.5, 0.75, 1.0)
 _TRIALS_AT_ONCE = 512
-_SHIFT = 2  # predictions begin at -1, a sign; a change of 0 is none
+NEW_PREDICTION = 2  # predictions begin at -1, a sign; a change of 0 is none
 _UNREAD_SHOWN = 160  # characters shown of the part that a model does not read
 
 
@@ -46,12 +46,12 @@ def clean_answers(models: Models, inputs: Any, request: Request) -> dict[str, Te
 
 
 @dataclass(frozen=True)
-class _NewPrediction(Flip):
+class NewPrediction(Flip):
     """0 if the prediction stays, else the new one plus 2: a class from 0 on, or a sign from -1 on."""
 
     def change(self, reference: Tensor, outputs: Tensor) -> Tensor:
         after = self.reference(outputs)
-        return ((after != reference) * (after + _SHIFT)).double()
+        return ((after != reference) * (after + NEW_PREDICTION)).double()
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ def flip_counts(
         draws: how often each token is jostled.
         progress: as for ``jostle.measure``.
     """
-    with _evaluating(models, inputs, request, _NewPrediction()) as evaluation:
+    with _evaluating(models, inputs, request, NewPrediction()) as evaluation:
         held, plan = evaluation.inputs, Grid(1 if request.perturbation.is_deterministic else draws)
         counts = np.full((len(models), len(held), held.num_tokens), np.nan)
         after = [defaultdict[tuple[int, int], Counter[int]](Counter) for _ in models]
@@ -98,7 +98,7 @@ def flip_counts(
                 np.add.at(counts[model], (trials.inputs, numbers), change > 0)
                 for place in np.flatnonzero(change):
                     after[model][int(trials.inputs[place]), int(numbers[place])][
-                        max(int(change[place]) - _SHIFT, 0)
+                        max(int(change[place]) - NEW_PREDICTION, 0)
                     ] += 1
             done = int(trials.inputs.max()) + 1
             report(State(done / len(held), evaluation.passes, f"{done} of {len(held)} examples"))
