@@ -7,6 +7,7 @@ import threading
 
 import pytest
 import torch
+import uvicorn
 from PIL import Image
 
 from jostle.data import Dataset
@@ -36,7 +37,6 @@ def address(served):
 @pytest.fixture(scope="module")
 def served():
     """The address of a bench of two models on this machine, and the bench."""
-    uvicorn = pytest.importorskip("uvicorn", reason="uvicorn is not installed")
     images = torch.zeros(3, 1, 8, 8)
     images[1] = 1.0
     dataset = Dataset("x", images, torch.tensor([0, 1, 0]), classes=2)
