@@ -8,7 +8,7 @@ from scipy import special
 import jostle
 from jostle import Embeddings, GaussianNoise, Inside, UsageError
 from jostle.tokens.sites import find_sites
-from tests.integrations.families import TEXTS, network
+from tests.integrations.families import CAUSAL, ENCODER_DECODER, TEXTS, TOKEN_CLASSIFIERS, network
 
 IMAGES = torch.randn(6, 1, 8, 8, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
 
@@ -51,6 +51,60 @@ def test_no_noise_changes_nothing_at_any_site_of_the_zoo_and_of_transformers(sit
         moved = jostle.depth(model, inputs, site=site, std=3.0, response="logit-change", plan="grid:2")
         assert all(m.value > 0 for m in moved)
         assert len(moved) + len(moved.skipped) == len(find_sites(model, site))
+
+
+@pytest.mark.parametrize("kind", [*CAUSAL, *ENCODER_DECODER, *TOKEN_CLASSIFIERS])
+def test_every_family_of_transformers_has_its_sites(kind):
+    pytest.importorskip("transformers")
+    model = network(kind)
+    response = "label-flip" if kind in TOKEN_CLASSIFIERS else "kl"
+    for site in ("residual", "attention", "mlp", "head"):
+        if (kind, site) == ("rwkv", "head"):  # its mixing of time has no heads
+            continue
+        head = 1 if site == "head" else None
+        options = {"site": site, "head": head, "response": response, "plan": "grid:1"}
+        still, moved = (jostle.depth(model, TEXTS[:1], std=std, **options) for std in (0.0, 20.0))
+        assert [m.value for m in still] == [0.0, 0.0]
+        assert len(moved) == 2
+        assert response == "label-flip" or all(m.value > 0 for m in moved)
+
+
+@pytest.mark.parametrize("name", jostle.models.names())
+def test_every_network_of_the_zoo_has_its_sites(name):
+    patches = {"patch_size": 8, "dim": 16, "depth": 2}
+    heads = {"heads": 2, "dim_head": 8, "mlp_dim": 16}
+    small = {
+        "vit-small": {**patches, **heads}, "vit-simple": {**patches, **heads}, "vision-ssm": patches,
+        "mlp-mixer": patches, "convmixer": {"dim": 8, "depth": 2}, "resnet-18": {"width": 4}, "cnn": {"width": 4},
+        "convnext": {"widths": (4, 8), "depths": (1, 1)}, "densenet-121": {"growth": 4, "blocks": (2, 2)},
+    }  # fmt: skip
+    model = jostle.models.create(name, image_size=32, channels=1, classes=3, seed=0, **small.get(name, {}))
+    images = torch.randn(2, 1, 32, 32, generator=torch.Generator().manual_seed(0))
+    paths = find_sites(model, "residual")
+    assert len(paths) > 1
+    for path in (paths[0], paths[-1]):
+        options = {"site": path, "response": "logit-change", "plan": "until:half_width=100,max_passes=40"}
+        assert [m.value for m in jostle.depth(model, images, std=0.0, **options)] == [0.0]
+        assert [m.value > 0 for m in jostle.depth(model, images, std=3.0, **options)] == [True]
+
+
+def test_a_map_has_a_vector_for_each_pixel_and_a_layer_has_one():
+    """Noise of std s in one pixel of c channels moves the sum by N(0, c s^2); in a layer of d numbers, d s^2."""
+
+    class Maps(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.map, self.layer = torch.nn.Identity(), torch.nn.Identity()
+
+        def forward(self, x):
+            return self.layer(self.map(x).flatten(1)).sum(dim=1)
+
+    x = torch.randn(60, 2, 4, 3, generator=torch.Generator().manual_seed(0))
+    for path, count, size in (("map", 12, 2), ("layer", 1, 24)):
+        (found,) = jostle.depth(Maps(), x, site=path, std=1.5, relative=False, plan="until:half_width=0.02")
+        exact = special.ndtr(-x.sum(dim=(1, 2, 3)).abs().numpy() / (1.5 * np.sqrt(size))).mean()
+        assert found.settings.num_tokens == count
+        assert found.low <= exact <= found.high
 
 
 def test_sites_by_name_and_pattern():

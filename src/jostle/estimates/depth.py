@@ -26,7 +26,8 @@ from jostle.perturbations import GaussianNoise
 from jostle.responses import Response
 from jostle.sampling import DefaultPlan, Plan
 from jostle.tokens import Embeddings, Inside
-from jostle.tokens.sites import find_sites
+from jostle.tokens.readout import gives_labels
+from jostle.tokens.sites import as_vectors, find_sites
 from jostle.tokens.sources import as_tensors
 
 if TYPE_CHECKING:
@@ -72,17 +73,20 @@ def depth(
         std: of the noise.
         relative: whether ``std`` is in units of the root mean square of the clean vectors at each site, which grow
             with depth in most networks.
-        response, plan, level, seed, batch_size, device, progress: as for ``measure``.
+        response: as for ``measure``; of token classifiers ``label-flip`` by default.
+        plan, level, seed, batch_size, device, progress: as for ``measure``.
         name: how messages and files call the model.
     """
     network, checked = network_of(model), checks.number("std", std, least=0)
     if (head is None) == (site == "head"):
         raise UsageError(f"site={site!r} and head={head!r}: give head= with site='head', and only with it")
     read = read_prompts(inputs, [model])
+    if response == "flip" and gives_labels(network):
+        response = "label-flip"
     found, skipped = list[Measurement](), dict[str, str]()
     for path in find_sites(network, site):
         try:
-            view, size = _look(network, read, path, head, device)
+            view, size = _look(network, read, path, head, response, device)
             scale = (checked * size) if checks.truth("relative", relative) else checked
             found.append(
                 measure(
@@ -109,7 +113,9 @@ def depth(
     return Depth(name, site, found, sorted(skipped))
 
 
-def _look(network: nn.Module, inputs: Any, path: str, head: int | None, device: str | None) -> tuple[Any, float]:
+def _look(
+    network: nn.Module, inputs: Any, path: str, head: int | None, response: Response | str, device: str | None
+) -> tuple[Any, float]:
     """The view of a site, and the root mean square of what is there in clean inputs."""
     tensors = as_tensors(inputs) if not isinstance(inputs, Prompts) else inputs.inputs
     first = next(iter(tensors.values())) if tensors else None
@@ -128,7 +134,7 @@ def _look(network: nn.Module, inputs: Any, path: str, head: int | None, device: 
         squares.append(vectors.detach().double().square().mean(dim=2).flatten().cpu())
         return vectors
 
-    request = Request.build(tokens=view, perturbation=GaussianNoise(0.0), device=device)
+    request = Request.build(tokens=view, perturbation=GaussianNoise(0.0), response=response, device=device)
     function = request.prepare({path: network}, inputs).functions[0]
     with function.evaluating():
         function(function.inputs.batch(np.arange(min(_ASKED, len(function.inputs)))), collect)
@@ -142,8 +148,8 @@ def _count(network: nn.Module, inputs: Any, path: str, head: int | None) -> int:
 
     def watch(_: nn.Module, given: tuple[Any, ...], output: Any) -> None:
         vectors = given[0] if head is not None else output[0] if isinstance(output, tuple) else output
-        if isinstance(vectors, Tensor) and vectors.dim() == 3:
-            seen.append(vectors.shape[1])
+        if isinstance(vectors, Tensor) and vectors.dim() in (2, 3, 4) and vectors.is_floating_point():
+            seen.append(as_vectors(vectors).shape[1])
 
     request = Request.build(tokens="whole", perturbation="replace-by:0")
     function = request.prepare({path: network}, inputs).functions[0]

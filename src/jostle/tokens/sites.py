@@ -28,6 +28,9 @@ _POSITIONS = ("position_embeddings",)  # of XLM, beside words that are called "e
 class Site:
     """A module of a model, whose output or input (batch, tokens, dim) can be replaced while the model runs.
 
+    With ``Inside``, a map of features (batch, channels, height, width) has a vector of its channels for each pixel, and
+    a layer (batch, dim) has one vector.
+
     Attributes:
         path, module: the module.
         is_input: whether what enters the module is replaced, and not what it gives out.
@@ -54,7 +57,7 @@ class Site:
         self.is_repeated = isinstance(model, Asked)
         model = model.network if isinstance(model, Asked) else model
         self.path, self.module, self.is_input = _find(model, view, name)
-        self.head = view.head
+        self.head, self.takes_maps = view.head, isinstance(view, Inside)
         self._heads = _count_heads(model, self.path) if view.head is not None else 1
         if view.head is not None and view.head >= self._heads:
             raise UsageError(f"head={view.head} of {name}: {self.path!r} has {self._heads} heads, from 0 on")
@@ -78,8 +81,8 @@ class Site:
             if not self._is_meant(calls, output[0] if isinstance(output, tuple) else output, shape):
                 return None
             if isinstance(output, tuple):
-                return (edit(self._checked(output[0], shape)), *output[1:])
-            return edit(self._checked(output, shape))
+                return (self._edit(edit, output[0], shape), *output[1:])
+            return self._edit(edit, output, shape)
 
         def replace_input(module: nn.Module, given: tuple[Any, ...], named: dict[str, Any]) -> Any:  # noqa: ARG001
             nonlocal calls
@@ -87,8 +90,8 @@ class Site:
             if not self._is_meant(calls, given[0] if given else named.get(_HIDDEN), shape):
                 return None
             if given:
-                return (edit(self._checked(given[0], shape)), *given[1:]), named
-            return given, {**named, _HIDDEN: edit(self._checked(named.get(_HIDDEN), shape))}
+                return (self._edit(edit, given[0], shape), *given[1:]), named
+            return given, {**named, _HIDDEN: self._edit(edit, named.get(_HIDDEN), shape)}
 
         if self.is_input:
             handle = self.module.register_forward_pre_hook(replace_input, with_kwargs=True)
@@ -100,6 +103,18 @@ class Site:
             handle.remove()
         if not calls:
             raise UsageError(f"{self.name} never calls its module {self.path!r}: give another module= to Embeddings")
+
+    def _edit(self, edit: Edit, output: Any, shape: tuple[int, int]) -> Tensor:
+        """``edit`` of what a module takes or gives out, in its own shape."""
+        if not isinstance(output, Tensor):
+            return edit(self._checked(output, shape))
+        vectors = output
+        if self.takes_maps:
+            vectors = as_vectors(output)
+        elif output.dim() == 2 and len(output) == shape[0] * shape[1]:  # OPT puts all tokens of a batch into one row
+            vectors = output.unflatten(0, shape)
+        moved = edit(self._checked(vectors, shape))
+        return moved.transpose(1, 2).reshape(output.shape) if output.dim() == 4 else moved.reshape(output.shape)
 
     def _of_head(self, edit: Edit) -> Edit:
         """``edit`` of the numbers that belong to one head."""
@@ -132,6 +147,18 @@ class Site:
                 f"({shape[0]}, {shape[1]}, dim): give another module= to Embeddings"
             )
         return output
+
+
+def as_vectors(output: Tensor) -> Tensor:
+    """Vectors (batch, tokens, dim): of a map (batch, channels, height, width) its pixels, of (batch, dim) the only one.
+
+    >>> import torch
+    >>> as_vectors(torch.zeros(2, 5, 3, 4)).shape, as_vectors(torch.zeros(2, 5)).shape
+    (torch.Size([2, 12, 5]), torch.Size([2, 1, 5]))
+    """
+    if output.dim() == 4:
+        return output.flatten(2).transpose(1, 2)
+    return output.unsqueeze(1) if output.dim() == 2 else output
 
 
 def _find(model: nn.Module, view: Embeddings | Inside, name: str) -> tuple[str, nn.Module, bool]:
@@ -177,9 +204,16 @@ def _count_heads(model: nn.Module, path: str) -> int:
     raise UsageError(f"head= of {path!r}: the model does not say how many heads it has")
 
 
-_ATTENTION = ("attn", "self_attn", "attention", "self_attention", "mixer")
-_MLP = ("mlp", "feed_forward", "ffn", "ff", "dense_h_to_4h", "channel_mixer")
-_PROJECTIONS = ("o_proj", "out_proj", "c_proj", "to_out", "dense", "proj", "wo")
+# Paths inside a layer; the first that is there is meant. BERT's ``attention`` and ``output`` add the residual stream
+# and norm the sum, so their own answers are those of a ``dense`` inside. The last ones are of T5, and of OPT and BART.
+_ATTENTION = (
+    "attention.output.dense", "attn", "self_attn", "attention", "self_attention", "mixer", "layer.0.SelfAttention",
+)  # fmt: skip
+_MLP = (
+    "mlp", "feed_forward", "ffn", "ff", "dense_h_to_4h", "channel_mixer", "channels_mlp", "output.dense",
+    "layer.1.DenseReluDense", "fc2",
+)  # fmt: skip
+_PROJECTIONS = ("o_proj", "out_proj", "c_proj", "to_out", "dense", "proj", "wo", "o", "out_lin")
 KINDS = ("residual", "attention", "mlp", "head")
 
 
@@ -212,19 +246,17 @@ def find_sites(model: Any, site: str) -> list[str]:
 
 
 def _layers(modules: Mapping[str, nn.Module]) -> list[str]:
-    """The paths of the layers: of the longest list of modules, or chain, of one kind."""
+    """The paths of the layers: those of the longest list, or chain, of modules of one kind; if none, of any kinds."""
     lists = [
-        (len(module), path)
+        (len({type(one) for one in module}) == 1, len(module), path)
         for path, module in modules.items()
-        if isinstance(module, nn.ModuleList | nn.Sequential)
-        and len({type(one) for one in module}) == 1
-        and len(module) > 1
+        if isinstance(module, nn.ModuleList | nn.Sequential) and len(module) > 1
     ]
     if not lists:
         return []
-    longest = max(count for count, _ in lists)
-    path = next(path for count, path in lists if count == longest)
-    return [f"{path}.{number}" if path else str(number) for number in range(longest)]
+    best = max(each[:2] for each in lists)
+    path = next(path for *each, path in lists if tuple(each) == best)
+    return [f"{path}.{number}" if path else str(number) for number in range(best[1])]
 
 
 def _parts_of(layer: str, kind: str, modules: Mapping[str, nn.Module]) -> list[str]:
@@ -235,7 +267,7 @@ def _parts_of(layer: str, kind: str, modules: Mapping[str, nn.Module]) -> list[s
     part = next((f"{layer}.{name}" for name in names if f"{layer}.{name}" in modules), None)
     if part is None or kind in ("mlp", "attention"):
         return [] if part is None else [part]
-    inside = [path for path in modules if path.startswith(f"{part}.")]
+    inside = [path for path in modules if path == part or path.startswith(f"{part}.")]
     return [path for path in inside if path.rpartition(".")[2] in _PROJECTIONS][:1]
 
 

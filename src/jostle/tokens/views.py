@@ -242,6 +242,8 @@ class Whole(TokenView):
 class Inside(TokenView):
     """The vectors that a module inside the model gives out, (batch, tokens, dim): those of a block of a ViT, say.
 
+    Of a map of features (batch, channels, height, width) they are those of its pixels; (batch, dim) is one vector.
+
     For inputs that are no texts; for texts it is ``Embeddings(module=...)``. It has no name among the views, whose
     tokens are parts of the input: the vectors exist only while the model runs.
 
