@@ -62,7 +62,7 @@ def test_prompts_of_a_table_and_ids_of_a_file(folder, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ((), "give the texts: --prompt TEXT, or --data csv:FILE"),
+        ((), "give the inputs: --data, or texts as --prompt TEXT"),
         (("--prompt", "a", "--data", "csv:x.csv"), "and not both"),
         (("--prompt", "a film", "--response", "margin"), "says nothing about single tokens"),
         (("--prompt", "a film", "--plot", "x.txt"), "must end in .svg"),
@@ -87,6 +87,48 @@ def test_measure_takes_a_language_model_too(folder, tmp_path, capsys):
     for response in ("kl", "surprisal:later"):
         main(["measure", *words[:4], "--tokens", "words", "--response", response, "--quiet", "--json"])
         assert json.loads(capsys.readouterr().out)["settings"]["response"] == response
+
+
+def measured(capsys, folder, *words):
+    main(["measure", "--model", f"hf:{folder}", *map(str, words), "--quiet", "--json"])
+    return json.loads(capsys.readouterr().out)
+
+
+def test_measure_takes_prompts_as_they_are_typed(folder, tmp_path, capsys):
+    typed = measured(capsys, folder, "--prompt", PROMPT, "--prompt", "a dull plot", "--tokens", "words")
+    (tmp_path / "p.csv").write_text(f'text\n"{PROMPT}"\na dull plot\n')
+    same = measured(capsys, folder, "--data", f"csv:{tmp_path / 'p.csv'}", "--tokens", "words")
+    assert typed["value"] == same["value"]
+    assert typed["settings"]["num_inputs"] == 2
+
+
+def test_answers_make_a_language_model_a_classifier(folder, tmp_path, capsys):
+    """Predictions are those of ``AnswerChoices``, and labels are the answers' own words."""
+    texts = ["the film is", "a dull plot is", "not bad"]
+    choices = jostle.AnswerChoices(jostle.integrations.load(f"hf:{folder}"), ["good", "bad"])
+    prompts = jostle.Prompts.of(texts, folder / "tokenizer.json")
+    said = [("good", "bad")[number] for number in choices(**_of(prompts)).argmax(dim=1).tolist()]
+    rows = "".join(f"{text},{word}\n" for text, word in zip(texts, said, strict=True))
+    (tmp_path / "p.csv").write_text("text,label\n" + rows)
+    words = ("--answer", "good", "--answer", "bad", "--tokens", "words")
+    record = measured(capsys, folder, "--data", f"csv:{tmp_path / 'p.csv'}", *words)
+    assert record["certainty"]["accuracy"]["value"] == 1.0
+    by_hand = jostle.measure(choices, prompts, tokens=jostle.Words(special=False), perturbation="deletion")
+    assert record["value"] == pytest.approx(by_hand.value)
+
+
+def _of(prompts):
+    return {key: prompts.inputs[key] for key in ("input_ids", "attention_mask")}
+
+
+def test_clusters_are_a_column(folder, tmp_path, capsys):
+    rows = "".join(f"the film is {word},{number // 3}\n" for number, word in enumerate(["good", "bad", "not"] * 4))
+    (tmp_path / "p.csv").write_text("text,story\n" + rows)
+    words = ("--data", f"csv:{tmp_path / 'p.csv'}", "--tokens", "words")
+    alone = measured(capsys, folder, *words, "--draws", 1)
+    together = measured(capsys, folder, *words, "--draws", 1, "--cluster", "story")
+    assert together["value"] == alone["value"]
+    assert together["population"]["method"].startswith("4 clusters of 1 to 3 inputs")
 
 
 @pytest.mark.skipif(not (NETWORKS / "stories260K").is_dir(), reason="JOSTLE_NETWORKS names no folder with stories260K")

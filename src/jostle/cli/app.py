@@ -11,6 +11,7 @@ from jostle.cli.change import change
 from jostle.cli.completion import completion
 from jostle.cli.corrupt import corrupt
 from jostle.cli.data import data
+from jostle.cli.depth import depth
 from jostle.cli.influence import influence
 from jostle.cli.measure import compare, measure
 from jostle.cli.names import list_names
@@ -40,6 +41,7 @@ Start here:
   jostle change --help           typos, case, other words in your texts
   jostle worst-case --help       the one-token change that matters most
   jostle influence --help        which word a language model's next word hangs on
+  jostle depth --help            noise inside a model, layer by layer
   jostle boolean parity --n 10   a function of bits, exactly
   jostle corrupt --help  images under common corruptions, as a picture or a file
   jostle list studies    what can be reproduced; jostle run NAME does it
@@ -68,6 +70,7 @@ app.command(certify)
 app.command(change)
 app.command(worst_case)
 app.command(influence)
+app.command(depth)
 app.command(boolean)
 app.command(corrupt)
 app.command(run)

@@ -9,9 +9,11 @@ from cyclopts import Parameter
 
 from jostle.base.errors import UsageError
 from jostle.cli.options import (
+    CLUSTER_HELP,
     MODEL_HELP,
     OUTPUT,
     PRECISION,
+    TEXTS,
     WEIGHTS_HELP,
     WHAT,
     SubjectOptions,
@@ -47,6 +49,7 @@ class ChangeOptions(SubjectOptions):
     special: Annotated[bool | None, Parameter(show=False, parse=False)] = None
     draws: Annotated[int, Parameter(converter=whole, group=PRECISION, help=DRAWS_HELP)] = 1
     words: Annotated[int | None, Parameter(converter=whole, group=PRECISION, help=WORDS_HELP)] = None
+    cluster: Annotated[str | None, Parameter(group=TEXTS, help=CLUSTER_HELP)] = None
     report: Annotated[Path | None, Parameter(group=OUTPUT, help=_REPORT_HELP)] = None
 
 
@@ -71,6 +74,7 @@ def change(
     files = weight_files([] if weights is None else [weights], specs)
     check_files(options, list(files.values()), {"--report": options.report})
     from jostle.base import specs as read
+    from jostle.cli.prompts import read_clusters
     from jostle.cli.subject import load_models, read_subject
     from jostle.estimates.texts import change_texts
     from jostle.text_changes import TEXT_CHANGES, TextChange
@@ -88,6 +92,7 @@ def change(
         network, [texts[0] for texts in subject.texts.dataset.texts], change=made, response=options.response,
         draws=options.draws, words=options.words, tokenizer=options.tokenizer, level=options.level, seed=options.seed,
         batch_size=options.batch_size, device=options.device, progress=not options.quiet, name=name,
+        cluster=None if options.cluster is None else read_clusters(options, options.cluster, subject.texts),
     )  # fmt: skip
     show(result, subject.texts.notes, options)
     if options.report is not None:

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from jostle.integrations import Prompts
     from jostle.perturbations import Perturbation
 
-PROMPT_HELP = "A text whose next words are asked for; give it again for more texts. Or give --data."
 DATA_HELP = "Prompts in a file: csv:FILE with texts, or a .npy or .safetensors file with token ids."
 TOKENS_HELP = "What moves: words (the token itself), or embeddings or embeddings:before (its vector)."
 PERTURBATION_HELP = (
@@ -54,7 +53,6 @@ _MOST_PROMPTS = 20
 class InfluenceOptions(SamplingOptions):
     """What ``jostle influence`` takes beside the model."""
 
-    prompt: Annotated[list[str] | None, Parameter(group=WHAT, negative="", help=PROMPT_HELP)] = None
     data: Annotated[str, Parameter(group=WHAT, help=DATA_HELP, show_default=False)] = ""
     tokens: Annotated[str | None, Parameter(group=WHAT, help=TOKENS_HELP)] = None
     perturbation: Annotated[str | None, Parameter(group=WHAT, help=PERTURBATION_HELP)] = None
@@ -94,8 +92,6 @@ def influence(
     files = weight_files([] if weights is None else [weights], specs)
     check_plot(options.plot)
     check_files(options, list(files.values()), {"--report": options.report, "--plot": options.plot})
-    if (options.prompt is None) == (not options.data):
-        raise UsageError("give the texts: --prompt TEXT, or --data csv:FILE, and not both")
     from jostle.cli.subject import load_models, make_request
     from jostle.estimates.influence import default_response, run_influence
 
@@ -124,16 +120,9 @@ def influence(
 
 def _subject(options: InfluenceOptions, models: Mapping[str, Any]) -> "Subject":
     """The prompts of the options, cut into tokens."""
-    import torch
-
     from jostle.cli.subject import read_subject
-    from jostle.data import TextDataset
 
-    given = None
-    if options.prompt is not None:
-        texts = tuple((text,) for text in options.prompt)
-        given = TextDataset("--prompt", texts, torch.zeros(len(texts), dtype=torch.int64), 1)
-    subject = read_subject(options, models, labelled=False, tokens="words", texts=given)
+    subject = read_subject(options, models, labelled=False, tokens="words")
     count = len(next(iter(subject.inputs.values())) if isinstance(subject.inputs, dict) else subject.inputs)
     if count > _MOST_PROMPTS and options.limit is None:
         raise UsageError(

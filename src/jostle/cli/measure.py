@@ -29,7 +29,7 @@ def measure(
     *,
     model: Annotated[str, Parameter(group=WHAT, help=MODEL_HELP)],
     weights: Annotated[str | None, Parameter(group=WHAT, help=WEIGHTS_HELP)] = None,
-    options: MeasureOptions,
+    options: MeasureOptions = MeasureOptions(),  # noqa: B008 - it is frozen
     engines: EngineOptions = EngineOptions(),  # noqa: B008 - it is frozen
 ) -> None:
     """Measure how often a model's prediction changes when one token is jostled.
@@ -53,6 +53,11 @@ def measure(
 
       jostle measure --model hf:my-classifier --data csv:reviews.csv
         --text review --label sentiment --report report.html
+
+    A language model, on a text of yours:
+
+      jostle measure --model hf:my-language-model --tokens words
+        --prompt "Once upon a time, there was a" --response kl
     """
     specs = model_specs([model])
     run_measurement(specs, weight_files([] if weights is None else [weights], specs), options, engines)
@@ -62,7 +67,7 @@ def compare(
     *,
     model: Annotated[list[str], Parameter(group=WHAT, negative="", help=MODELS_HELP)],
     weights: Annotated[list[str] | None, Parameter(group=WHAT, negative="", help=WEIGHTS_HELP)] = None,
-    options: MeasureOptions,
+    options: MeasureOptions = MeasureOptions(),  # noqa: B008 - it is frozen
     engines: EngineOptions = EngineOptions(),  # noqa: B008 - it is frozen
 ) -> None:
     """Compare models on the same inputs and the same noise.
@@ -94,23 +99,31 @@ def run_measurement(
         raise UsageError(
             f"--examples {options.examples} must be at least 0 and --example-draws {options.example_draws} at least 1"
         )
+    from jostle.cli.prompts import read_clusters, with_answers
     from jostle.cli.subject import choose_perturbation, load_models, make_request, plan_of, read_subject
     from jostle.engines.torchrun import is_first
     from jostle.estimates.advice import advice
     from jostle.estimates.measure import run_request
+    from jostle.estimates.per_input import plan_for_clusters, refine
     from jostle.estimates.samples import check_file
 
     check_file(options.log_samples)
     plan = plan_of(options)  # wrong numbers raise before anything is loaded
     models, known = load_models(specs, weights, options.seed)
+    models = with_answers(models, options, options.answer)
     subject = read_subject(options, models, label=options.label)
     request = make_request(options, subject, choose_perturbation(options, subject), plan)
+    cluster = None if options.cluster is None else read_clusters(options, options.cluster, subject.texts)
+    if cluster is not None:
+        request = plan_for_clusters(request)
     answers = subject.ask_clean(request, shown=_shows_images(subject, request, options))
     keeps = options.log_samples is not None
     is_quiet = options.quiet or not is_first()
     compared = run_request(request, subject.models, subject.inputs, not is_quiet, known, engine=engine, samples=keeps)
     if not is_first():
         return  # another process of torchrun has the same result and writes it
+    if compared.stopped != "interrupted" and cluster is not None:
+        compared = refine(compared, request, subject.models, subject.inputs, None, cluster)
     if compared.stopped != "interrupted":
         compared = subject.add_certainty(compared, request)
     result = compared if len(compared) > 1 else compared[compared.names[0]]
@@ -196,7 +209,7 @@ def _write_page(
         columns = {title: {name: percent(share) for name, share in accuracies.items()}}
     page = measurement_page(
         result,
-        inputs=options.data,
+        inputs=options.data or "--prompt",
         examples=sections,
         settings={f"model {name}" if name != spec else "model": spec for name, spec in specs.items()},
         notes=[note for note in subject.notes if note not in subject.accuracy_notes] if texts is None else texts.notes,

@@ -49,6 +49,15 @@ RESPONSE_HELP = (
     "What counts as a change: flip, margin, logit-change, absolute-change, relative-change or angle; for language "
     "models next-token-flip (what flip means for them), kl, total-variation or surprisal."
 )
+PROMPT_HELP = "A text, in the place of --data; give it again for more texts. Language models are asked what comes next."
+CLUSTER_HELP = (
+    "Column of csv:FILE that says what a text belongs to, such as its document or speaker: the interval for the "
+    "population then takes these, not texts, for independent."
+)
+ANSWER_HELP = (
+    "Make a language model a classifier: which of these answers, by log-likelihood, follows the text? Give it once for "
+    "each answer, with the space that stands before it: --answer ' yes' --answer ' no'."
+)
 LIMIT_HELP = "Use only this many inputs, the first ones."
 TEXT_HELP = "Column of texts in a csv file; give it twice for pairs of texts. Default: the column named text."
 LABEL_HELP = (
@@ -131,7 +140,8 @@ Force = Annotated[bool, Parameter(negative="", show_default=False, help=FORCE_HE
 class SubjectOptions:
     """What ``measure``, ``compare``, ``sweep`` and ``worst-case`` share: inputs, tokens, response, and output."""
 
-    data: Annotated[str, Parameter(group=WHAT, help=DATA_HELP)]
+    data: Annotated[str, Parameter(group=WHAT, help=DATA_HELP, show_default=False)] = ""
+    prompt: Annotated[list[str] | None, Parameter(group=WHAT, negative="", help=PROMPT_HELP)] = None
     tokens: Annotated[str | None, Parameter(group=WHAT, help=TOKENS_HELP)] = None
     response: Annotated[str, Parameter(group=WHAT, help=RESPONSE_HELP)] = "flip"
     split: Annotated[str, Parameter(group=WHAT, help="Which part of a named dataset.")] = "train"
@@ -199,6 +209,8 @@ class SamplingOptions(SubjectOptions):
 class MeasureOptions(SamplingOptions):
     """What ``measure`` and ``compare`` take beside the models."""
 
+    answer: Annotated[list[str] | None, Parameter(group=TEXTS, negative="", help=ANSWER_HELP)] = None
+    cluster: Annotated[str | None, Parameter(group=TEXTS, help=CLUSTER_HELP)] = None
     log_samples: Annotated[Path | None, Parameter(group=OUTPUT, help=SAMPLES_HELP)] = None
     report: Annotated[Path | None, Parameter(group=OUTPUT, help=REPORT_HELP)] = None
     open_: Annotated[bool, Flag, Parameter(name="--open", help=f"With --report: {OPEN_HELP}")] = False

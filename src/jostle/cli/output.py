@@ -15,10 +15,12 @@ from jostle.base.trackers import check_tracker, open_tracker
 from jostle.cli.options import SubjectOptions
 
 if TYPE_CHECKING:
-    from jostle.estimates import Certificates, Comparison, Influence, Measurement, Stability, Sweep, TextChanges
+    from jostle.estimates import Certificates, Comparison, Depth, Influence, Measurement, Stability, Sweep, TextChanges
     from jostle.worst.result import WorstCase
 
-    AnyResult = Measurement | Comparison | Sweep | Stability | Certificates | Influence | TextChanges | WorstCase
+    AnyResult = (
+        Measurement | Comparison | Sweep | Stability | Certificates | Depth | Influence | TextChanges | WorstCase
+    )
 
 _EXAMPLES = {
     "--csv": "numbers.csv",

@@ -22,6 +22,7 @@ from jostle.base.errors import UsageError
 from jostle.base.model import parameter_type
 from jostle.cli.arrays import READERS, read_arrays
 from jostle.cli.options import SamplingOptions, SubjectOptions
+from jostle.cli.prompts import typed_texts
 from jostle.cli.texts import Texts, as_text_functions, class_names, read_texts, reads_strings, text_view
 from jostle.data import TextDataset, table_file, text_csv
 from jostle.data.image_folder import PREFIX, SUFFIXES, ImageFiles, open_images
@@ -223,6 +224,8 @@ def read_subject(
         texts: the inputs, if they are not those that the options name.
     """
     check_limit(options.limit)
+    if texts is None:
+        texts = typed_texts(options)
     notes = list[str]()
     is_table = texts is None and _is_table(options)
     if is_table:
@@ -321,9 +324,11 @@ def make_request(
 
 
 def response_for(response: str, models: Mapping[str, Any]) -> str:
-    """The response that is meant: a flip of a language model is a flip of the next token."""
+    """The response that is meant: a flip of a language model is of the next token, of a token classifier of labels."""
     tasks = {model.task for model in models.values() if isinstance(model, TextNetwork)}
-    return "next-token-flip" if response == "flip" and tasks == {"next-token"} else response
+    if response != "flip" or len(tasks) != 1:
+        return response
+    return {"next-token": "next-token-flip", "labels": "label-flip"}.get(tasks.pop(), response)
 
 
 def choose_perturbation(options: SamplingOptions, subject: Subject) -> Perturbation:

@@ -65,7 +65,7 @@ def worst_case(
     *,
     model: Annotated[str, Parameter(group=WHAT, help=MODEL_HELP)],
     weights: Annotated[str | None, Parameter(group=WHAT, help=WEIGHTS_HELP)] = None,
-    options: WorstOptions,
+    options: WorstOptions = WorstOptions(),  # noqa: B008 - it is frozen
 ) -> None:
     """Search for the one-token change that moves a model's output most.
 

@@ -33,6 +33,7 @@ from jostle.tokens.sources import as_tensors
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+_PLAN = DefaultPlan(half_width=0.02, relative=0.1, max_passes=5_000)  # for each of many sites
 _ASKED = 64  # inputs whose vectors say how large they are
 
 
@@ -74,7 +75,9 @@ def depth(
         relative: whether ``std`` is in units of the root mean square of the clean vectors at each site, which grow
             with depth in most networks.
         response: as for ``measure``; of token classifiers ``label-flip`` by default.
-        plan, level, seed, batch_size, device, progress: as for ``measure``.
+        plan: as for ``measure``, for each site; by default a half width of 0.02 for flips and of 10 % for other
+            responses, or 5,000 passes.
+        level, seed, batch_size, device, progress: as for ``measure``.
         name: how messages and files call the model.
     """
     network, checked = network_of(model), checks.number("std", std, least=0)
@@ -95,7 +98,7 @@ def depth(
                     tokens=view,
                     perturbation=GaussianNoise(float(f"{scale:.4g}")),
                     response=response,
-                    plan=plan,
+                    plan=_PLAN if plan is None else plan,
                     level=level,
                     seed=seed,
                     batch_size=batch_size,

@@ -2,7 +2,7 @@
 
 import inspect
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -17,7 +17,7 @@ from jostle.data.text_tokenizer import TextTokenizer, load_tokenizer, tokenizer_
 from jostle.integrations.text_pieces import Piece, cut_into_pieces
 from jostle.models.text_model import TextModel
 
-Task = Literal["classes", "features", "next-token", "labels"]
+Task = Literal["classes", "features", "next-token", "labels", "answers"]
 
 _POSITION_TABLES = ("position_embeddings", "wpe", "embed_positions")
 _USUAL_LENGTH = 512  # for a model that sets no limit
@@ -34,14 +34,22 @@ class TextNetwork(nn.Module):
         folder: of its tokenizer; None if there is none.
         source: the spec it was made from, for messages.
         task: what it answers with: ``classes``, one class a text; ``features`` of a text; ``next-token``, the next
-            token after each token, or after each token of its decoder; or ``labels``, a class for each token.
+            token after each token, or after each token of its decoder; ``labels``, a class for each token;
+            or ``answers``, the most likely of several answers after a text.
+        names: of the ``answers``.
     """
 
     def __init__(
-        self, network: nn.Module, folder: Path | None = None, source: str = "model", *, task: Task = "classes"
+        self,
+        network: nn.Module,
+        folder: Path | None = None,
+        source: str = "model",
+        *,
+        task: Task = "classes",
+        names: Sequence[str] = (),
     ) -> None:
         super().__init__()
-        self.network, self.folder, self.source, self.task = network, folder, source, task
+        self.network, self.folder, self.source, self.task, self._names = network, folder, source, task, tuple(names)
         self.eval()
 
     @property
@@ -57,6 +65,8 @@ class TextNetwork(nn.Module):
     @property
     def classes(self) -> tuple[str, ...]:
         """Names of the classes of texts in the order of the logits; empty if texts have no class."""
+        if self.task == "answers":
+            return self._names
         names = getattr(self.config, "id2label", None) or {}
         return tuple(str(names[number]) for number in sorted(names)) if self.task == "classes" else ()
 
@@ -136,7 +146,7 @@ def reader_of(
         )
     network = model.network if isinstance(model, TextNetwork) else model
     config = getattr(network, "config", None)
-    reads_tokens = isinstance(model, TextNetwork) and model.task in ("next-token", "labels")
+    reads_tokens = isinstance(model, TextNetwork) and model.task in ("next-token", "labels", "answers")
     words = _load_tokenizer(place, config, isinstance(network, TextModel), reads_tokens)
     limit = min(_count_positions(network, config), _read_limit(place))
     longest = limit if limit < _NO_LIMIT else _USUAL_LENGTH

@@ -112,7 +112,7 @@ class Site:
         if self.takes_maps:
             vectors = as_vectors(output)
         elif output.dim() == 2 and len(output) == shape[0] * shape[1]:  # OPT puts all tokens of a batch into one row
-            vectors = output.unflatten(0, shape)
+            vectors = output.reshape(*shape, -1)
         moved = edit(self._checked(vectors, shape))
         return moved.transpose(1, 2).reshape(output.shape) if output.dim() == 4 else moved.reshape(output.shape)
 

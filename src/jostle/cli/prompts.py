@@ -1,0 +1,55 @@
+"""Texts that are typed, what they belong to, and language models that choose among answers."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+
+from jostle.base.errors import UsageError
+from jostle.cli.options import SubjectOptions
+from jostle.cli.texts import Texts
+from jostle.data import TextDataset
+from jostle.data.text_csv import PREFIX, load_options, read_spec
+from jostle.integrations import AnswerChoices, TextNetwork, reader_of
+
+
+def typed_texts(options: SubjectOptions) -> TextDataset | None:
+    """The texts that were typed as ``--prompt``; None if ``--data`` names the inputs. One of the two must be given."""
+    if (options.prompt is None) == (not options.data):
+        raise UsageError("give the inputs: --data, or texts as --prompt TEXT, and not both")
+    if options.prompt is None:
+        return None
+    texts = tuple((text,) for text in options.prompt)
+    return TextDataset("--prompt", texts, torch.zeros(len(texts), dtype=torch.int64), 1).subset(options.limit)
+
+
+def read_clusters(options: SubjectOptions, column: str, texts: Texts | None) -> list[str]:
+    """What each text belongs to, as a column of its file says.
+
+    Arguments:
+        options: of the command.
+        column: the name of the column.
+        texts: the texts that were read.
+    """
+    if texts is None or not options.data.startswith(PREFIX):
+        raise UsageError(f"--cluster {column} is a column of texts in a file: give --data csv:FILE")
+    file, named = read_spec(options.data)
+    if {"skip", "test"} & set(named):
+        raise UsageError(f"--cluster {column} needs all rows of the file: leave out skip= and test= of --data")
+    found = load_options(file, options.split, {**named, "text": column, "second": None, "label": None})
+    return [found.texts[row - 1][0] for row in texts.rows]
+
+
+def with_answers(models: Mapping[str, Any], options: SubjectOptions, answers: list[str] | None) -> dict[str, Any]:
+    """Language models as classifiers of these answers; all models as they are if there are none."""
+    if answers is None:
+        return dict(models)
+    found: dict[str, Any] = {}
+    for name, model in models.items():
+        if not isinstance(model, TextNetwork) or model.task != "next-token":
+            raise UsageError(f"--answer is for language models, and {name} is none: leave it out")
+        cut = reader_of(model, name=name, tokenizer=options.tokenizer).tokenizer
+        choices = AnswerChoices(model.network, answers, cut)
+        names = [one.strip() for one in answers]
+        found[name] = TextNetwork(choices, model.folder, model.source, task="answers", names=names)
+    return found
