@@ -27,6 +27,7 @@ def test_it_prints_and_writes_radii(capsys, folder):
     assert (code, err) == (0, "")
     assert "have a certified prediction" in out
     assert "right and certified at 0.15" in out
+    assert "AUROC of the flip rate for errors" in out  # from the same draws
     assert len(jostle.load("c.json").radii) == 60
 
 

@@ -208,6 +208,26 @@ class TestCertify:
         assert found.share(0.5, [0, 1, 1]).value == pytest.approx(1 / 3)
         assert "1 abstain" in str(found)
 
+    def test_the_same_draws_say_how_often_predictions_flip_and_whether_these_are_wrong(self):
+        """Under noise of std s on all of x, a halfspace flips with probability Phi(-distance / s)."""
+        x, std, draws = inputs(200), 0.7, 900
+        found = jostle.certify(halfspace, x, std=std, draws=draws, selection=100)
+        distance = (halfspace(x).abs() / WEIGHTS.norm()).numpy()
+        exact = special.ndtr(-distance / std)
+        error = np.sqrt(exact * (1 - exact) / (draws + 100)) + 1e-9
+        assert np.abs((found.flips - exact) / error)[exact > 0.01].max() < 5
+        assert found.predictions.tolist() == (halfspace(x) > 0).long().tolist()
+        noisy = halfspace(x) + torch.randn(200, generator=torch.Generator().manual_seed(1), dtype=x.dtype)
+        labels = (noisy > 0).long()
+        certain = found.certainty(labels)
+        assert certain.wrong == int((labels != (halfspace(x) > 0)).sum()) > 10
+        assert certain.auroc.low > 0.5  # errors are near the boundary, and so are flips
+        by_measure = jostle.measure(
+            halfspace, x, tokens="whole", perturbation=jostle.GaussianNoise(std), plan=jostle.Grid(1000), labels=labels
+        )
+        assert certain.confidence.value == by_measure.certainty.confidence.value
+        assert certain.auroc.value == pytest.approx(by_measure.certainty.auroc.value, abs=0.01)
+
     def test_batches_do_not_matter_and_files_come_back(self, tmp_path):
         x = inputs(12)
         first, second = (jostle.certify(halfspace, x, std=0.5, draws=50, batch_size=size) for size in (128, 7))

@@ -74,6 +74,7 @@ def certify(
             found = result.share(radius * result.std, subject.labels, options.level)
             if radius * result.std <= result.largest:
                 notes.append(f"right and certified at {radius * result.std:g}: {found.value:.1%}")
+        notes += result.certainty(subject.labels, options.level).lines()
     show(result, notes, options)
     if result.abstained == len(result.classes) and not options.as_json:
         say("  nothing is certified: try a smaller --std, or more --draws")

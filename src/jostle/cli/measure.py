@@ -209,7 +209,7 @@ def _write_page(
         columns = {title: {name: percent(share) for name, share in accuracies.items()}}
     page = measurement_page(
         result,
-        inputs=options.data or "--prompt",
+        inputs=options.data or "your texts",
         examples=sections,
         settings={f"model {name}" if name != spec else "model": spec for name, spec in specs.items()},
         notes=[note for note in subject.notes if note not in subject.accuracy_notes] if texts is None else texts.notes,

@@ -24,16 +24,22 @@ from jostle.base.estimate import Estimate, Interval, provenance
 from jostle.base.files import write_text
 from jostle.base.progress import State
 from jostle.base.table import Row, Tabular
-from jostle.estimates.clean import predictions, read_labels
+from jostle.estimates.certainty import Certainty, find_certainty
+from jostle.estimates.clean import clean_outputs, doubts, predictions, read_labels
 from jostle.estimates.request import Model, Request
 from jostle.estimates.result import MeasureSettings
 from jostle.intervals.fixed import clopper_pearson
 from jostle.perturbations import GaussianNoise
 from jostle.responses import Response
 from jostle.sampling import Grid, TrialEvaluation, Trials
+from jostle.sampling.plans import Batching
 from jostle.tokens import Embeddings, TokenView, Whole
 
 ABSTAINED = -1
+_ARRAYS: dict[str, Any] = {  # one number for each input
+    "classes": np.int64, "radii": np.float64, "chances": np.float64, "predictions": np.int64, "flips": np.float64,
+    "doubts": np.float64,
+}  # fmt: skip
 _AT_ONCE = 4096  # draws between two lines of progress
 
 
@@ -113,11 +119,12 @@ def run_certify(
     evaluation = replace(request, response=PredictedClass()).prepare({name: model}, inputs)
     function = evaluation.functions[0]
     report = progress_bar.reporter(progress, name)
+    outputs = clean_outputs(function, Batching(evaluation.inputs, request.batch_size))
+    said = predictions(outputs).numpy()
     with function.evaluating():
         evaluation.check()
-        counts = _count(evaluation, selection, draws, report)
+        guesses, votes, flips = _count(evaluation, said, selection, draws, report)
     report.close()
-    guesses, votes = counts
     chances = np.asarray([special.betaincinv(v, draws - v + 1, alpha) if v > 0 else 0.0 for v in votes.tolist()])
     is_sure = chances > 0.5
     radii = np.where(is_sure, std * special.ndtri(np.where(is_sure, chances, 0.5)), 0.0)
@@ -126,6 +133,9 @@ def run_certify(
         classes=np.where(is_sure, guesses, ABSTAINED),
         radii=radii,
         chances=chances,
+        predictions=said,
+        flips=flips,
+        doubts=doubts(outputs),
         std=std,
         draws=draws,
         selection=selection,
@@ -152,17 +162,25 @@ class PredictedClass(Response):
 
 
 def _count(
-    evaluation: TrialEvaluation, selection: int, draws: int, report: progress_bar.Reporter
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The guessed class of each input, and how many of the other draws have it; a NaN output counts for no class."""
+    evaluation: TrialEvaluation,
+    said: NDArray[np.int64],
+    selection: int,
+    draws: int,
+    report: progress_bar.Reporter,
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+    """The guessed class of each input, how many of the other draws have it, and the share that is not what was said.
+
+    A NaN output counts for no class, and as a change.
+    """
     count, each = len(evaluation.inputs), selection + draws
-    guesses, votes = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
+    guesses, votes, flips = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64), np.zeros(count)
     step = max(1, _AT_ONCE // each)
     for start in range(0, count, step):
         chosen = np.arange(start, min(start + step, count))
         owner = np.repeat(chosen, each)
         trials = Trials(owner, np.zeros_like(owner), np.tile(np.arange(each), len(chosen)))
         seen = evaluation.changes(trials)[0].reshape(len(chosen), each)
+        flips[chosen] = (seen != said[chosen, None]).mean(axis=1)
         for row, classes in zip(chosen.tolist(), seen, strict=True):
             first = classes[:selection][np.isfinite(classes[:selection])]
             if len(first):
@@ -170,7 +188,7 @@ def _count(
                 guesses[row] = int(values[times.argmax()])
                 votes[row] = int((classes[selection:] == guesses[row]).sum())
         report(State((start + len(chosen)) / count, evaluation.passes, f"{start + len(chosen):,} of {count:,} inputs"))
-    return guesses, votes
+    return guesses, votes, flips
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -182,6 +200,9 @@ class Certificates(Tabular):
         classes: (N,) the smoothed prediction; -1 where it abstains.
         radii: (N,) in units of the inputs, L2; 0 where it abstains.
         chances: (N,) the lower bounds of the probability of the guessed class.
+        predictions: (N,) what the model predicts without noise.
+        flips: (N,) the share of all draws in which it predicts something else.
+        doubts: (N,) 1 - its largest probability without noise.
         std, draws, selection, alpha: as for ``certify``.
         settings, passes, seconds, provenance: as for a ``Measurement``.
     """
@@ -190,6 +211,9 @@ class Certificates(Tabular):
     classes: NDArray[np.int64] = field(repr=False)
     radii: NDArray[np.float64] = field(repr=False)
     chances: NDArray[np.float64] = field(repr=False)
+    predictions: NDArray[np.int64] = field(repr=False)
+    flips: NDArray[np.float64] = field(repr=False)
+    doubts: NDArray[np.float64] = field(repr=False)
     std: float
     draws: int
     selection: int
@@ -200,7 +224,7 @@ class Certificates(Tabular):
     provenance: dict[str, str] = field(repr=False)
 
     kind: ClassVar[str] = "jostle/certificates"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     tables: ClassVar[tuple[str, ...]] = ("result", "inputs")
 
     @property
@@ -220,16 +244,31 @@ class Certificates(Tabular):
         """
         found = (self.radii > radius) | ((self.radii == radius) & (self.classes != ABSTAINED))
         if labels is not None:
-            classes = max(int(np.max(self.classes)), int(torch.as_tensor(labels).max()), 1) + 1
-            found = found & (self.classes == read_labels(labels, len(self.classes), classes).numpy())
+            found = found & (self.classes == self._right(labels))
         low, high = (float(end) for end in clopper_pearson(found.sum(), len(found), checks.level(level)))
         return Estimate(float(found.mean()), Interval(low, high, level, "population", "Clopper-Pearson"))
+
+    def certainty(self, labels: Any, level: float = 0.95) -> Certainty:
+        """Whether predictions that flip under the same draws are those that are wrong, as ``measure(labels=...)`` does.
+
+        Arguments:
+            labels: (N,) the right classes.
+            level: of the intervals.
+        """
+        is_wrong = self.predictions != self._right(labels)
+        return find_certainty(self.flips, is_wrong, self.doubts, checks.level(level), self.draws + self.selection)
+
+    def _right(self, labels: Any) -> NDArray[np.int64]:
+        known = max(int(np.max(self.classes)), int(np.max(self.predictions)), int(torch.as_tensor(labels).max()), 1) + 1
+        right: NDArray[np.int64] = read_labels(labels, len(self.classes), known).numpy()
+        return right
 
     def __str__(self) -> str:
         count = len(self.classes)
         lines = [
             f"{self.name}: smoothed by noise of std {self.std:g}, {count - self.abstained:,} of {count:,} inputs have "
             f"a certified prediction, {self.abstained:,} abstain",
+            f"  flips: {float(self.flips.mean()):.1%} of draws change the prediction",
             f"  radius: median {float(np.median(self.radii)):.4g}, largest {float(self.radii.max()):.4g} (at most "
             f"{self.largest:.4g} with {self.draws:,} draws)",
         ]
@@ -249,8 +288,8 @@ class Certificates(Tabular):
         """The share of certified inputs by radius; or a row for each input, where a bound has no interval."""
         if of == "result":
             return [one.row(model=self.name, radius=radius) for radius, one in self._shares().items()]
-        columns = zip(self.classes.tolist(), self.radii.tolist(), self.chances.tolist(), strict=True)
-        names = ("class", "radius", "chance_at_least")
+        names = ("class", "radius", "chance_at_least", "prediction", "flips", "doubt")
+        columns = zip(*(getattr(self, key).tolist() for key in _ARRAYS), strict=True)
         return [
             {"model": self.name, "input": index, **dict(zip(names, row, strict=True))}
             for index, row in enumerate(columns)
@@ -259,7 +298,7 @@ class Certificates(Tabular):
     def to_dict(self) -> dict[str, Any]:
         """Everything, as plain numbers and text for JSON."""
         same = ("name", "std", "draws", "selection", "alpha", "passes", "provenance")
-        arrays = {key: getattr(self, key).tolist() for key in ("classes", "radii", "chances")}
+        arrays = {key: getattr(self, key).tolist() for key in _ARRAYS}
         named = {key: getattr(self, key) for key in same}
         kept = {"settings": asdict(self.settings), "seconds": round(self.seconds, 3)}
         return {"kind": self.kind, "version": self.version, **named, **kept, **arrays}
@@ -269,9 +308,7 @@ class Certificates(Tabular):
         """What ``to_dict`` wrote."""
         same = ("name", "std", "draws", "selection", "alpha", "passes", "provenance", "seconds")
         return cls(
-            classes=np.asarray(record["classes"], dtype=np.int64),
-            radii=np.asarray(record["radii"], dtype=np.float64),
-            chances=np.asarray(record["chances"], dtype=np.float64),
+            **{key: np.asarray(record[key], dtype=kind) for key, kind in _ARRAYS.items()},
             settings=MeasureSettings(**record["settings"]),
             **{key: record[key] for key in same},
         )

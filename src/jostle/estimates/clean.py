@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from jostle.base.errors import UsageError
@@ -32,6 +33,14 @@ def predictions(outputs: Tensor) -> Tensor:
         single = outputs.reshape(len(outputs))
         return (single > 0).long() if single.is_floating_point() else single.long()
     return outputs.argmax(dim=1)
+
+
+def doubts(outputs: Tensor) -> NDArray[np.float64]:
+    """(inputs,) 1 - the largest probability, by the softmax of logits or the sigmoid of a single one."""
+    flat = outputs.double().reshape(len(outputs), -1)
+    chances = flat.abs().sigmoid() if flat.shape[1] == 1 else flat.softmax(dim=1)
+    found: NDArray[np.float64] = (1 - chances.amax(dim=1)).numpy()
+    return found
 
 
 def read_labels(labels: Any, count: int, classes: int) -> Tensor:

@@ -210,6 +210,8 @@ class Depth(Tabular):
             f"  {m.name:{width}}  {m.value:.4g}   [{m.low:.4g}, {m.high:.4g}]   {m.settings.perturbation}"
             for m in self.measurements
         ]
+        passes, level = sum(m.passes for m in self.measurements), self.measurements[0].interval.level
+        lines.append(f"  {passes:,} passes; each interval {level:.0%} for the inputs given")
         return "\n".join(
             [*lines, *([f"  without a vector for each token: {', '.join(self.skipped)}"] * bool(self.skipped))]
         )

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from jostle.base.errors import UsageError
 from jostle.base.estimate import Interval
 from jostle.estimates.certainty import find_certainty
-from jostle.estimates.clean import clean_outputs, predictions, read_labels
+from jostle.estimates.clean import clean_outputs, doubts, predictions, read_labels
 from jostle.estimates.request import Model, Request
 from jostle.estimates.result import Comparison, Difference, Measurement
 from jostle.intervals import fixed
@@ -112,12 +112,9 @@ def _certain(one: Measurement, request: Request, model: Model, held: Inputs, lab
     outputs = clean_outputs(function, Batching(held, request.batch_size), visited)
     is_single = outputs.dim() == 1 or outputs.shape[1] == 1
     right = read_labels(labels, len(held), 2 if is_single else outputs.shape[1])[visited]
-    chances = outputs.reshape(len(outputs), -1)
-    chances = chances.abs().sigmoid() if is_single else chances.softmax(dim=1)
-    doubt = 1 - chances.amax(dim=1).numpy()
     is_wrong = (predictions(outputs) != right).numpy()
     certainty = find_certainty(
-        one.per_input[visited], is_wrong, doubt, request.level, one.trials / max(len(visited), 1)
+        one.per_input[visited], is_wrong, doubts(outputs), request.level, one.trials / max(len(visited), 1)
     )
     return replace(one, certainty=certainty, passes=one.passes + function.passes)
 

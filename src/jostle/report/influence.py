@@ -84,6 +84,16 @@ def _passage(prompt: PromptInfluence, response: str, is_labelled: bool) -> Passa
     return Passage(tokens, "; ".join(concentration_lines(prompt.concentration, False)) if is_labelled else "")
 
 
+def _unmoved(prompt: PromptInfluence) -> str:
+    """Which rows are empty for another reason."""
+    still = list(
+        dict.fromkeys(token.strip() for token, draws in zip(prompt.tokens, prompt.draws, strict=True) if not draws)
+    )
+    if not still:
+        return ""
+    return f", or the token was not jostled: {', '.join(still[:3])}" + (" and others" if len(still) > 3 else "")
+
+
 def _matrix(result: Influence, prompt: PromptInfluence, which: str) -> Section:
     """The matrix as a figure, and the strongest tokens as a table."""
     values, low, high = prompt.on()
@@ -101,7 +111,7 @@ def _matrix(result: Influence, prompt: PromptInfluence, which: str) -> Section:
         f"Every token and every prediction{which}",
         text="Down: the token that is jostled. Across: the token after which the model predicts the next one. A row is "
         "read off one pass for each draw. Where a square is empty, the model cannot see the token that moves, since it "
-        "reads in order.",
+        f"reads in order{_unmoved(prompt)}.",
         figure_svg=influence_svg(prompt, result.settings.response),
         caption="Point at a square to see its tokens, number and interval. The intervals of all squares hold together.",
         alt="A matrix of the influence of each token on each later prediction.",
