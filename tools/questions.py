@@ -95,6 +95,14 @@ _VARIANCES = (
     "{weak} times at variance 0.25"
 )
 _PARITY = "the sharpness of networks that compute PARITY grows by {slope} a bit"
+_SURE = (
+    "It tends to be: a wrong prediction flips more often than a right one with probability {least} (ConvMixer) to "
+    "{most} (MLP)"
+)
+_JUNTA = (
+    "of 128 tokens {pieces} and {letters} move 5 % or more of the next one's probability in two small Llamas, and "
+    "{gru} in a recurrent network"
+)
 _PENALTY = "a penalty leaves {ratio} of the sensitivity and changes accuracy on unseen images by {accuracy}"
 _FLAT = (
     "a penalty on sensitivity leaves {output} of the change of outputs under noise on the weights, and {prediction} of "
@@ -297,6 +305,40 @@ QUESTIONS = (
             ),
         ),
         "docs/robustness.md",
+    ),
+    Question(
+        "Is a sensitive prediction a wrong one?",
+        (
+            Source(
+                "jostle/certainty",
+                yes="Yes, and flips find errors better than the network's own confidence: AUROC {gain} higher.",
+                no=f"{_SURE}, but the network's own confidence finds errors better: AUROCs differ by {{gain}}.",
+                undecided=f"{_SURE}; against the network's own confidence it is not decided: {{gain}}.",
+                numbers={
+                    "gain": "AUROC of flip rates - of confidence, mean over networks",
+                    "least": "AUROC of flip rates, ConvMixer",
+                    "most": "AUROC of flip rates, MLP",
+                },
+            ),
+        ),
+        "docs/certainty.md",
+    ),
+    Question(
+        "Language models: does the next word hang on a few tokens?",
+        (
+            Source(
+                "2602.08287/juntas",
+                yes=f"Yes: {_JUNTA}.",
+                no=f"Not for transformers: {_JUNTA}.",
+                undecided=f"Not decided: {_JUNTA}.",
+                numbers={
+                    "pieces": "tokens that move 5 % of the next token's probability, stories260K",
+                    "letters": "tokens that move 5 % of the next token's probability, babyllama105",
+                    "gru": "tokens that move 5 % of the next token's probability, tinystories-gru",
+                },
+            ),
+        ),
+        "docs/stability.md",
     ),
     Question(
         "Can training lower it?",
