@@ -308,12 +308,15 @@ QUESTIONS = (
     ),
     Question(
         "Is a sensitive prediction a wrong one?",
+        "Is a sensitive prediction a wrong one?",
         (
             Source(
                 "jostle/certainty",
                 yes="Yes, and flips find errors better than the network's own confidence: AUROC {gain} higher.",
-                no=f"{_SURE}, but the network's own confidence finds errors better: AUROCs differ by {{gain}}.",
-                undecided=f"{_SURE}; against the network's own confidence it is not decided: {{gain}}.",
+                no="{said}, but the network's own confidence finds errors better: AUROCs differ by {gain}.",
+                undecided="{said}; against the network's own confidence it is not decided: {gain}.",
+                said=_SURE,
+                brief="It tends to be",
                 numbers={
                     "gain": "AUROC of flip rates - of confidence, mean over networks",
                     "least": "AUROC of flip rates, ConvMixer",
@@ -325,12 +328,15 @@ QUESTIONS = (
     ),
     Question(
         "Language models: does the next word hang on a few tokens?",
+        "Does the next word of a language model hang on a few tokens?",
         (
             Source(
                 "2602.08287/juntas",
-                yes=f"Yes: {_JUNTA}.",
-                no=f"Not for transformers: {_JUNTA}.",
-                undecided=f"Not decided: {_JUNTA}.",
+                yes="Yes: {said}.",
+                no="Not for transformers: {said}.",
+                undecided="Not decided: {said}.",
+                said=_JUNTA,
+                brief="{pieces} of 128 tokens move 5 % of its probability in a small Llama, {gru} in a GRU",
                 numbers={
                     "pieces": "tokens that move 5 % of the next token's probability, stories260K",
                     "letters": "tokens that move 5 % of the next token's probability, babyllama105",
