@@ -307,8 +307,9 @@ class Certificates(Tabular):
     def from_dict(cls, record: dict[str, Any]) -> "Certificates":
         """What ``to_dict`` wrote."""
         same = ("name", "std", "draws", "selection", "alpha", "passes", "provenance", "seconds")
+        arrays: dict[str, Any] = {key: np.asarray(record[key], dtype=kind) for key, kind in _ARRAYS.items()}
         return cls(
-            **{key: np.asarray(record[key], dtype=kind) for key, kind in _ARRAYS.items()},
+            **arrays,
             settings=MeasureSettings(**record["settings"]),
             **{key: record[key] for key in same},
         )
