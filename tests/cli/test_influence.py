@@ -121,6 +121,17 @@ def _of(prompts):
     return {key: prompts.inputs[key] for key in ("input_ids", "attention_mask")}
 
 
+def test_measure_takes_a_token_classifier_too(tmp_path, capsys):
+    from tests.integrations.text_folders import tokenizer
+
+    network("bert").float().save_pretrained(tmp_path / "bert")
+    tokenizer("gpt2").save(str(tmp_path / "bert" / "tokenizer.json"))
+    words = ("--prompt", PROMPT, "--tokens", "words", "--report", tmp_path / "r.html")
+    record = measured(capsys, tmp_path / "bert", *words)
+    assert record["settings"]["response"] == "label-flip"
+    assert (tmp_path / "r.html").is_file()
+
+
 def test_clusters_are_a_column(folder, tmp_path, capsys):
     rows = "".join(f"the film is {word},{number // 3}\n" for number, word in enumerate(["good", "bad", "not"] * 4))
     (tmp_path / "p.csv").write_text("text,story\n" + rows)

@@ -30,6 +30,13 @@ def score(model, text, answer):
     return total
 
 
+def test_a_model_in_eval_mode_stays_so():
+    model = network("gpt2")
+    assert not Continuation(model.eval()).training
+    found = jostle.measure(model, TEXTS, tokens="words", perturbation="deletion", response="continuation-flip:2")
+    assert not found.notes
+
+
 @pytest.mark.parametrize("kind", ["gpt2", "llama", "t5", "rwkv"])
 @torch.no_grad()
 def test_choices_are_scored_by_their_log_likelihood(kind):

@@ -85,7 +85,8 @@ class Subject:
             request: what is asked afterwards.
             shown: whether the answers are shown beside images, so that they are wanted without labels too.
         """
-        if self.texts is None and self.labels is None and not shown:
+        labels_tokens = any(isinstance(one, TextNetwork) and one.task == "labels" for one in self.loaded.values())
+        if labels_tokens or (self.texts is None and self.labels is None and not shown):
             return None
         count = self._count_clean()
         first = _first(self.inputs, count)

@@ -39,6 +39,7 @@ class Asked(nn.Module):
         if not isinstance(network, nn.Module):
             raise UsageError(f"a language model must be an nn.Module, not {type(network).__name__}")
         self.network, self.calls = network, 1
+        self.training = network.training  # a module of its own would be in train mode, and its network not
 
     @property
     def config(self) -> Any:
