@@ -67,7 +67,8 @@ def depth(
     files = weight_files([] if weights is None else [weights], specs)
     check_plot(options.plot)
     check_files(options, list(files.values()), {"--plot": options.plot})
-    from jostle.cli.subject import load_models, plan_of, read_subject, response_for
+    from jostle.cli.prompts import response_for
+    from jostle.cli.subject import load_models, plan_of, read_subject
     from jostle.estimates.depth import depth as measure_depth
     from jostle.sampling import DefaultPlan
 

@@ -53,3 +53,11 @@ def with_answers(models: Mapping[str, Any], options: SubjectOptions, answers: li
         names = [one.strip() for one in answers]
         found[name] = TextNetwork(choices, model.folder, model.source, task="answers", names=names)
     return found
+
+
+def response_for(response: str, models: Mapping[str, Any]) -> str:
+    """The response that is meant: a flip of a language model is of the next token, of a token classifier of labels."""
+    tasks = {model.task for model in models.values() if isinstance(model, TextNetwork)}
+    if response != "flip" or len(tasks) != 1:
+        return response
+    return {"next-token": "next-token-flip", "labels": "label-flip"}.get(tasks.pop(), response)

@@ -48,7 +48,10 @@ def reference_lines(result: "Measurement | Comparison", data: str, classes: int 
 def count_classes(models: Mapping[str, Any], inputs: Any, request: "Request") -> int | None:
     """How many classes the models tell apart, from their answers to the first input; None if they differ in that."""
     from jostle.report.texts import clean_answers
+    from jostle.tokens.readout import gives_labels
 
+    if any(gives_labels(model) for model in models.values()):
+        return None  # a class for every token
     counts = set()
     for outputs in clean_answers(models, _first_of(inputs), request).values():
         if outputs.dim() > 2:

@@ -22,7 +22,7 @@ from jostle.base.errors import UsageError
 from jostle.base.model import parameter_type
 from jostle.cli.arrays import READERS, read_arrays
 from jostle.cli.options import SamplingOptions, SubjectOptions
-from jostle.cli.prompts import typed_texts
+from jostle.cli.prompts import response_for, typed_texts
 from jostle.cli.texts import Texts, as_text_functions, class_names, read_texts, reads_strings, text_view
 from jostle.data import TextDataset, table_file, text_csv
 from jostle.data.image_folder import PREFIX, SUFFIXES, ImageFiles, open_images
@@ -322,14 +322,6 @@ def make_request(
             "absolute-change or angle"
         )
     return request
-
-
-def response_for(response: str, models: Mapping[str, Any]) -> str:
-    """The response that is meant: a flip of a language model is of the next token, of a token classifier of labels."""
-    tasks = {model.task for model in models.values() if isinstance(model, TextNetwork)}
-    if response != "flip" or len(tasks) != 1:
-        return response
-    return {"next-token": "next-token-flip", "labels": "label-flip"}.get(tasks.pop(), response)
 
 
 def choose_perturbation(options: SamplingOptions, subject: Subject) -> Perturbation:
