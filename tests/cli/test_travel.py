@@ -151,6 +151,20 @@ def test_a_tracker_is_checked_first_and_gets_the_numbers(here, capsys, monkeypat
     assert sent[-1] == "closed"
 
 
+def test_a_tracker_that_cannot_be_opened_is_one_line_after_the_numbers(here, capsys, monkeypatch):
+    def refuse(_):
+        raise ConnectionError("no\nroute")
+
+    monkeypatch.setattr("jostle.base.trackers._import", lambda *_: type("tb", (), {"SummaryWriter": refuse}))
+    monkeypatch.setattr("jostle.base.trackers.importlib.util.find_spec", lambda _: True)
+    with pytest.raises(SystemExit) as ended:
+        main(["measure", *FLAGS, "--tracker", "tensorboard", "--half-width", "0.1"])
+    assert ended.value.code == 1
+    said = capsys.readouterr()
+    assert "flip 0." in said.out
+    assert said.err.strip() == "jostle: --tracker tensorboard cannot be opened: ConnectionError: no route"
+
+
 def test_a_page_is_opened_on_request(here, capsys, monkeypatch):
     opened = []
     monkeypatch.setattr("jostle.cli.measure.open_page", opened.append)

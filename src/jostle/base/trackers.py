@@ -9,7 +9,7 @@ import importlib.util
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from typing import Any
 
 from jostle.base.errors import FailureError, UsageError
@@ -107,20 +107,29 @@ def open_tracker(spec: str) -> Iterator[Any]:
     """
     kind, _, where = spec.partition(":")
     check_tracker(spec)
-    if kind == "tensorboard":
-        writer = _import("torch.utils.tensorboard", "tensorboard").SummaryWriter(where or None)
+    with ExitStack() as opened:
         try:
-            yield writer
-        finally:
-            writer.close()
-    elif kind == "wandb":
-        with _import("wandb", "wandb").init(project=where or "jostle") as run:
-            yield run
-    else:
-        mlflow = _import("mlflow", "mlflow-skinny")
-        mlflow.set_experiment(where or "jostle")
-        with mlflow.start_run():
-            yield mlflow
+            tracker = _open(kind, where, opened)
+        except UsageError:
+            raise
+        except Exception as error:  # of the tracker, whose errors are of any kind
+            reason = " ".join(str(error).split())
+            raise FailureError(f"--tracker {spec} cannot be opened: {type(error).__name__}: {reason}") from error
+        yield tracker
+
+
+def _open(kind: str, where: str, opened: ExitStack) -> Any:
+    """A tracker of this kind, which ``opened`` closes."""
+    if kind == "tensorboard":
+        return opened.enter_context(
+            closing(_import("torch.utils.tensorboard", "tensorboard").SummaryWriter(where or None))
+        )
+    if kind == "wandb":
+        return opened.enter_context(_import("wandb", "wandb").init(project=where or "jostle"))
+    mlflow = _import("mlflow", "mlflow-skinny")
+    mlflow.set_experiment(where or "jostle")
+    opened.enter_context(mlflow.start_run())
+    return mlflow
 
 
 def check_tracker(spec: str | None) -> None:
