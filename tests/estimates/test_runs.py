@@ -100,3 +100,16 @@ def test_the_batch_size_is_chosen_without_a_clock():
     assert sizes() == sizes()
     assert max(sizes()) == 256
     assert max(sizes(batch_size=50)) == 50
+
+
+@pytest.mark.parametrize("rate", [0.02, 0.5, 0.95])
+@pytest.mark.parametrize("plan", [Until(half_width=0.02), Until(relative=0.1, adaptive=False)])
+def test_draws_that_are_made_ahead_are_seldom_too_many(plan, rate):
+    """The draws that the rule will surely take still are seldom more than it takes."""
+    threshold = float(torch.special.ndtri(torch.tensor(1 - rate, dtype=torch.float64)))
+    inputs, flips = torch.zeros(100, 4, dtype=torch.float64), lambda x: threshold - x.sum(dim=1)
+    settings = {"tokens": "coordinates", "perturbation": "gaussian-noise:1", "plan": plan}
+    runs = [jostle.measure(flips, inputs, seed=seed, **settings) for seed in range(8)]
+    asked = sum(run.passes - 100 - 48 for run in runs)  # without clean passes and checks
+    counted = sum(run.trials for run in runs)
+    assert counted <= asked <= 1.03 * counted + 8 * 256

@@ -103,3 +103,15 @@ def test_inputs_that_are_no_text_keep_their_order_and_their_width():
     ]
     batch, first = batching.batch(chosen[:3])
     assert (batch["x"].shape, first) == ((3, 6, 2), 0)
+
+
+def test_padding_that_costs_less_than_a_batch_is_allowed():
+    inputs = texts(question_lengths(300))
+    chosen = np.arange(300)
+    strict, free = Batching(inputs, 128), Batching(inputs, 128)
+    free.free_padding = 256
+    assert len(batches(free, chosen)) < len(batches(strict, chosen)) / 2
+    for places in batches(free, chosen):
+        mask = free.batch(chosen[places])[0]["attention_mask"]
+        assert mask.numel() - int(mask.sum()) <= max(256, MOST_PADDING * mask.numel())
+    assert np.sort(np.concatenate(batches(free, chosen))).tolist() == chosen.tolist()

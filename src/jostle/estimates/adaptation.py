@@ -80,7 +80,7 @@ class Adaptation:
         """How many more draws a pilot may take; 0 if uniform draws will be through soon."""
         flips, draws = tally.value * tally.trials, tally.trials
         likely = min((flips + 1.5 * math.sqrt(flips) + 2) / draws, 1.0)  # rather too many: the rule is then met sooner
-        left = needed_draws(self.plan, self.request.level, likely, likely, 1.0) - draws
+        left = float(needed_draws(self.plan, self.request.level, likely, likely, 1.0)[0]) - draws
         if left < 2 * draws:
             return 0.0
         unasked = self.evaluation.unasked
@@ -108,7 +108,7 @@ class Adaptation:
             has_gain &= bool(flips >= _SOME)
             if has_gain and (flips >= _MANY or self._spent >= _PILOT_SHARE * forecast.draws):
                 return self._pilot.forecast("main")
-            size = max(_LEAST, self._spent // 4)
+            size = max(_LEAST, self._spent // 2)
             if not has_gain and self._spent + size > until:
                 self._stay(None)
                 return None

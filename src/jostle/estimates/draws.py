@@ -289,9 +289,21 @@ class UntilTally(DrawTally):
     def draws_left(self) -> float:
         """At least about how many more draws the rule will take, judged with some caution by the draws so far."""
         if self.plan.decided:
-            return self._undecided() * self.trials
+            return self._undecided() * self.trials if self.trials else 0.0
+        if self._is_calibrated and self.support == BINARY and self.target == "dataset":
+            least = self.plan.least_draws(*self._likely_rates(), anytime.peeked_level(self.level))
+            return max(least - self.trials, 0.0)
+        if not self.trials:
+            return 0.0
         share = self.plan.share_done(self.value, *(float(end[0]) for end in self._looked_at(self._one(self.target))))
         return max(caution(self._changed) / max(share, 1e-9) - 1, 0.0) * self.trials
+
+    def _likely_rates(self) -> tuple[float, float]:
+        """Almost surely the rate of flips is between these; without any draws, most trials are thought not to flip."""
+        if not self.trials:
+            return 0.0, 0.5
+        doubt = _CAUTION * (math.sqrt(self._changed) + 1)
+        return max(self._changed - doubt, 0.0) / self.trials, min((self._changed + doubt) / self.trials, 1.0)
 
     def _undecided(self) -> float:
         """How many times the draws so far a decision will surely take; evidence comes in leaps, so rather too few."""

@@ -29,6 +29,8 @@ AnyTally = TypeVar("AnyTally", GridTally, DrawTally)
 _GRID_TRIALS = 2**12  # of a grid that are evaluated together
 _GRID_AHEAD = 2**15  # trials of a grid that a crew is given at a time
 _LEAST_AHEAD, _MOST_AHEAD = 256, 2**13  # draws beyond the next look that are evaluated together
+_TIMES_AHEAD = 3
+_VISITS = 3.0  # draws an input that are still to come, or more: all clean inputs are asked about at once
 
 
 class Run(ABC, Generic[AnyPlan, AnyTally]):
@@ -192,15 +194,23 @@ class UntilRun(Run[Until, DrawTally]):
     def _looks_ahead(self, done: int) -> Integers:
         """The next looks, whose draws are evaluated together: full batches, and hardly any draw beyond the stop.
 
-        They reach as far as the rule will surely not be met, at most half of the draws so far (which Ctrl-C may lose)
-        and at most 8,192. This depends on the draws alone, so passes are the same in every run.
+        They reach as far as the rule will surely not be met, at most three times the draws so far (which Ctrl-C may
+        lose) and at most 8,192. This depends on the draws alone, so passes are the same in every run.
         """
-        ahead = max(tally.draws_left() for tally in self._deciding) if done else 0.0
+        ahead = max(tally.draws_left() for tally in self._deciding)
+        if self.inputs.items is None and ahead >= _VISITS * len(self.inputs):
+            self._prepare_all()
         if self.request.target == "population":
             ahead = min(ahead, self.singles[0].unvisited)  # sampling ends when the last of them has been visited
-        limit = done + min(ahead, max(_LEAST_AHEAD, done / 2), _MOST_AHEAD)
+        limit = done + min(ahead, max(_LEAST_AHEAD, _TIMES_AHEAD * done), _MOST_AHEAD)
         stops = [stop for _, stop in itertools.takewhile(lambda look: look[1] <= limit, self.plan.looks(done))]
         return np.asarray(stops or [next(self.plan.looks(done))[1]], dtype=np.int64)
+
+    def _prepare_all(self) -> None:
+        """Ask about all clean inputs at once, in full batches: hardly any of them would not be drawn."""
+        everything = np.arange(len(self.inputs))
+        if self.evaluation.unasked and 2 * self.evaluation.unasked < self.plan.max_passes - self.evaluation.passes:
+            self.evaluation.prepare(everything)
 
     def _advance(self, trials: Trials, ends: Integers) -> str:
         """Ask about these trials and count them up to the look that stops; returns why sampling ended, if it did.

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from jostle.base.randomness import Stream
 from jostle.intervals.weighted import stopped_weighted
@@ -30,6 +30,7 @@ _GROUPS = 4
 _BIN_FLIPS, _POSITION_FLIPS, _GROUP_FLIPS = 0.5, 2.0, 4.0  # that every bin, position, group is thought to have had
 _ROWS_AT_ONCE = 2**12
 _UNSEEN = 1.5
+_STEPS = np.linspace(0, 1, 16)
 _FIRST_DRAW = {"pilot": 2**30, "main": 2**31}  # draws of a stage have noise of their own
 
 
@@ -197,16 +198,17 @@ class Pilot:
         shares = self.cells.group_shares(groups)
         wanted = self.cells.by_bin(shares)
         value = float((wanted * rates).sum())
-        best, chances = np.inf, wanted
         promising = wanted * np.sqrt(rates)
-        for defensive in _DEFENSIVE:
-            tried = (1 - defensive) * promising / promising.sum() + defensive * wanted
-            weights = np.divide(wanted, tried, out=np.zeros_like(wanted), where=wanted > 0)
-            needed = needed_draws(self.plan, self.level, value, float((wanted * weights * rates).sum()), weights.max())
-            if needed < best:
-                best, chances = needed, tried
-        uniform = needed_draws(self.plan, self.level, value, value, 1.0)
-        return Forecast(value, best, uniform, Proposal(self.cells, groups, shares, chances, stage))
+        defensive = np.asarray(_DEFENSIVE)[:, None, None]
+        tried = (1 - defensive) * promising / promising.sum() + defensive * wanted  # (shares, bins, groups)
+        weights = np.divide(wanted, tried, out=np.zeros_like(tried), where=wanted > 0)
+        squares = (wanted * weights * rates).sum(axis=(1, 2))
+        needed = needed_draws(
+            self.plan, self.level, value, np.append(squares, value), np.append(weights.max(axis=(1, 2)), 1.0)
+        )
+        best = int(needed[:-1].argmin())
+        proposal = Proposal(self.cells, groups, shares, tried[best], stage)
+        return Forecast(value, float(needed[best]), float(needed[-1]), proposal)
 
     def _rates(self) -> tuple[Integers, Floats]:
         """The group of each position, and about the rate of flips in each stratum (bins, groups)."""
@@ -241,26 +243,25 @@ class Pilot:
         return np.minimum(falling(rates, draws + 1e-9), 1.0)
 
 
-def needed_draws(plan: Until, level: float, value: float, square: float, largest: float) -> float:
-    """About how many draws meet the rule of ``plan``, by the interval that it will look at.
+def needed_draws(plan: Until, level: float, value: float, squares: ArrayLike, largest: ArrayLike) -> Floats:
+    """About how many draws meet the rule of ``plan``, by the interval that it will look at, for several proposals.
 
     Arguments:
         plan, level: the rule, and the level of its interval.
         value: E[w Y].
-        square: E[w^2 Y].
-        largest: the largest weight.
+        squares: (proposals,) E[w^2 Y].
+        largest: (proposals,) the largest weight.
     """
     aim = plan.half_width if plan.half_width is not None else (plan.relative or 0.0) * value
-    first, last = 64.0, 1e9
+    square, most = (np.atleast_1d(each)[:, None] for each in (squares, largest))
+    first, last = np.full(square.shape, 64.0), np.full(square.shape, 1e9)
     for _ in range(3):
-        n = np.geomspace(first, last, 16)
-        low, high = stopped_weighted(n * value, n * square, largest, n, level)
+        n = first * (last / first) ** _STEPS  # (proposals, steps)
+        low, high = stopped_weighted(n * value, n * square, most, n, level)
         is_met = high - low <= 2 * aim
-        if not is_met[-1]:
-            return np.inf
-        place = int(is_met.argmax())
-        first, last = float(n[max(place - 1, 0)]), float(n[place])
-    return last
+        place = np.where(is_met.any(axis=1), is_met.argmax(axis=1), len(_STEPS) - 1)[:, None]
+        first, last = np.take_along_axis(n, np.maximum(place - 1, 0), axis=1), np.take_along_axis(n, place, axis=1)
+    return np.where(is_met[:, -1], last[:, 0], np.inf)
 
 
 def falling(values: Floats, weights: Floats) -> Floats:

@@ -20,7 +20,15 @@ from jostle.perturbations import OtherInput, Perturbation
 from jostle.responses import Response
 from jostle.sampling import readers
 from jostle.sampling.by_token import ByToken
-from jostle.sampling.plans import TOKENS_ON_CPU, Batching, Integers, Trials, inputs_at_once, tokens_at_once
+from jostle.sampling.plans import (
+    TOKENS_ON_CPU,
+    Batching,
+    Integers,
+    Trials,
+    inputs_at_once,
+    padding_for_free,
+    tokens_at_once,
+)
 from jostle.sampling.readers import Changes, Moved, Pending, Reader
 from jostle.sampling.text_checks import Move, check_text, padding_to_fill_with
 from jostle.sampling.units import Made, Staff
@@ -28,6 +36,7 @@ from jostle.tokens import Batch, Inputs, TokenFunction
 from jostle.tokens.padding import beginning_at, close_up, without_free_column
 
 _UNIFORMS_AT_ONCE = 2**15  # 2**18 cost 5 % more in page faults and cache misses
+_UNIFORMS_INSIDE = 2**22  # of all trials of a chunk; more are made batch by batch
 _BATCHES_AT_ONCE = 32
 _OUTPUTS_AT_ONCE = 2**26  # numbers
 _REMEMBERED_NUMBERS = 2**25
@@ -110,9 +119,12 @@ class TrialEvaluation:
         """Fit the batches to the models, if no size was given: what ``check_steady`` saw of them decides."""
         widest = max(function.widest for function in self.functions)
         if self._is_free:
-            self.batching.batch_size = inputs_at_once(0 if self.inputs.padding is not None else widest)
+            is_text = self.inputs.padding is not None
+            # Of texts on a CPU the number of tokens bounds a batch, not the number of rows.
+            self.batching.batch_size = inputs_at_once(int(self._is_on_cpu) if is_text else widest)
         if self._is_on_cpu and self.inputs.padding is not None:
-            self.batching.most_tokens = tokens_at_once(widest / self.inputs.shape[0])
+            width = widest / self.inputs.shape[0]
+            self.batching.most_tokens, self.batching.free_padding = tokens_at_once(width), padding_for_free(width)
         self._numbers = max(function.numbers for function in self.functions)
 
     @property
@@ -284,10 +296,11 @@ class TrialEvaluation:
         trials = part.trials[rows]
         if part.tokens is not None:
             return self.jostled(trials, part.tokens[rows], starts), None
-        needed = max(self.perturbation.num_uniforms(each.dim) for each in self.functions)
+        needed = self._uniforms_inside
         batch, columns = self._texts(trials, starts)
         if self.inputs.moving is None:
-            return batch, Move(self.perturbation, columns, self._uniforms(trials, needed))
+            uniforms = self._uniforms(trials, needed) if part.uniforms is None else part.uniforms[rows]
+            return batch, Move(self.perturbation, columns, uniforms)
         owner, tokens = np.nonzero(self.inputs.moving[trials.inputs])  # each token moves as it would alone
         uniforms = self._uniforms(Trials(trials.inputs[owner], tokens, trials.draws[owner]), needed)
         return batch, Move(self.perturbation, columns[owner] + tokens, uniforms, owner)
@@ -305,9 +318,17 @@ class TrialEvaluation:
     def _moved(self, trials: Trials) -> Moved:
         """The trials that the models must be asked about."""
         if self._is_inside:
-            return Moved(trials[:0] if self.perturbation.moves_nothing else trials, np.arange(len(trials)), None)
+            moved = trials[:0] if self.perturbation.moves_nothing else trials
+            is_quick = self.inputs.moving is None and len(moved) * self._uniforms_inside <= _UNIFORMS_INSIDE
+            uniforms = self._uniforms(moved, self._uniforms_inside) if is_quick else None
+            return Moved(moved, np.arange(len(moved)), None, uniforms)
         places, tokens = self.moved_tokens(trials)
         return Moved(trials if len(places) == len(trials) else trials[places], places, tokens)
+
+    @property
+    def _uniforms_inside(self) -> int:
+        """How many random numbers a change inside of a model takes."""
+        return max(self.perturbation.num_uniforms(each.dim) for each in self.functions)
 
     def _uniforms(self, trials: Trials, size: int) -> NDArray[np.float64]:
         """The random numbers of these trials, (trials, size)."""

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import special
 
 from jostle.base import checks
 from jostle.base.errors import UsageError
@@ -179,6 +180,26 @@ class Until:
         width = (high - low) / 2
         return 1.0 if width <= aim else float(aim / width) ** 2
 
+    def least_draws(self, low: float, high: float, level: float) -> float:
+        """About how many draws the exact interval of this level takes to meet the rule, at the best rate in a range.
+
+        From b^2 p (1 - p) / n = half_width^2, or relative^2 p^2, with b standard errors to each side, and from the
+        draws that even p = 0 takes.
+
+        >>> round(Until(half_width=0.01).least_draws(0.0, 1.0, 0.97)), round(Until(relative=0.1).least_draws(0, 0.5, 0.97))
+        (210, 471)
+
+        Arguments:
+            low, high: between them is the rate of flips.
+            level: of the interval that the rule looks at.
+        """
+        tail = (1 - level) / 2
+        reach = float(special.ndtri(tail)) ** 2
+        if self.half_width is None:
+            return reach * (1 - high) / (high * (self.relative or 1.0) ** 2)
+        variance = min(low * (1 - low), high * (1 - high))
+        return max(reach * variance / self.half_width**2, -math.log(tail) / (2 * self.half_width))
+
     def horizon(self, p: NDArray[np.float64], level: float) -> NDArray[np.float64]:
         """The number of draws at which sampling is expected to stop if the proportion is p.
 
@@ -253,6 +274,7 @@ _MOST_BYTES, _FEW_BYTES = 2**25, 2**19
 TOKENS_ON_CPU = 1024
 _MOST_TOKENS = 8192
 _TOKEN_BYTES = 2**20 * 12
+_FREE_PADDING, _MOST_FREE = 2**28, 512
 
 
 def inputs_at_once(widest: int) -> int:
@@ -278,15 +300,29 @@ def tokens_at_once(widest: float) -> int:
     return TOKENS_ON_CPU if not widest else int(np.clip(_TOKEN_BYTES // widest, TOKENS_ON_CPU // 2, _MOST_TOKENS))
 
 
+def padding_for_free(widest: float) -> int:
+    """For texts, how many tokens a model reads in the time that one more batch takes, whatever it holds.
+
+    From the bytes of the largest output for one token: time a token grows with the square of a model's width, time a
+    batch does not. At 1,024 bytes (an encoder of width 64) it is 256 tokens.
+
+    >>> padding_for_free(1024), padding_for_free(12_288), padding_for_free(0)
+    (256, 1, 0)
+    """
+    return int(min(_FREE_PADDING / widest**2, _MOST_FREE)) if widest else 0
+
+
 class Batching:
     """Cuts trials into batches.
 
-    Texts of about the same length share a batch, so that at most 5 % of its tokens are padding, and a batch is cut to
-    its longest text; it may then be smaller than ``batch_size``. The change of a trial does not depend on its batch
-    beyond rounding, and changes are counted in the order in which trials were drawn.
+    Texts of about the same length share a batch, so that at most 5 % of its tokens are padding, or as many as cost
+    less than another batch would, and a batch is cut to its longest text; it may then be smaller than ``batch_size``.
+    The change of a trial does not depend on its batch beyond rounding, and changes are counted in the order in which
+    trials were drawn.
 
     Attributes:
         trims: whether batches of texts are cut to their longest text.
+        free_padding: tokens of padding that cost less than another batch.
 
     Arguments:
         inputs: what trials are about.
@@ -297,6 +333,7 @@ class Batching:
     def __init__(self, inputs: Inputs, batch_size: int | None, most_tokens: float = np.inf) -> None:
         self.inputs, self.batch_size, self.most_tokens = inputs, batch_size or inputs_at_once(0), most_tokens
         self.trims = inputs.padding is not None
+        self.free_padding = 0
 
     def order(self, chosen: Integers) -> Integers:
         """The order in which these inputs are best evaluated: (len(chosen),) places in ``chosen``."""
@@ -321,7 +358,7 @@ class Batching:
         first, stop = padding.first[chosen], padding.stop[chosen]
         width = np.maximum.accumulate(stop) - np.minimum.accumulate(first)
         computed = width * np.arange(1, len(chosen) + 1)  # tokens, padding included, of the first 1, 2, ...
-        is_even = np.cumsum(stop - first) >= (1 - _MOST_PADDING) * computed
+        is_even = computed - np.cumsum(stop - first) <= np.maximum(_MOST_PADDING * computed, self.free_padding)
         return int(np.flatnonzero(is_even & (computed <= max(self.most_tokens, computed[0])))[-1]) + 1
 
     def batch(self, chosen: Integers) -> tuple[Batch, int]:

@@ -44,11 +44,13 @@ class Moved:
         trials: these trials.
         places: where they stand among all trials.
         tokens: (trials, dim) what their tokens become; None if they change inside of each model.
+        uniforms: (trials, count) random numbers of the change inside of a model; None if each batch makes its own.
     """
 
     trials: Trials
     places: Integers
     tokens: Tensor | None
+    uniforms: NDArray[np.float64] | None = None
 
 
 class Reader(ABC):
