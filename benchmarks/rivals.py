@@ -120,9 +120,14 @@ def released(model: nn.Module, inputs: Tensor, std: float, passes: int) -> int:
     return done
 
 
-def clean(model: nn.Module, inputs: Tensor, std: float, passes: int) -> int:  # noqa: ARG001
-    """Plain inference on ideal batches: sorted by length, batches of 128."""
+def clean(model: nn.Module, inputs: Tensor, std: float, passes: int, *, by_token: bool = False) -> int:  # noqa: ARG001
+    """Plain inference on ideal batches: sorted by length, batches of 128.
+
+    ``by_token``: an input is asked about in proportion to its tokens, as in a grid.
+    """
     chosen = torch.randint(len(inputs), (passes,))
+    if by_token and inputs.dim() == 2:
+        chosen = _lengths(inputs).double().multinomial(passes, replacement=True)
     if inputs.dim() == 2:
         lengths = _lengths(inputs)
         chosen = chosen[lengths[chosen].argsort()]

@@ -51,7 +51,7 @@ def test_passes_until_a_precision(value, half_width):
 
 
 def test_draws_of_a_comparison():
-    """Several models must all be precise enough: each has a confidence sequence, which takes more draws."""
+    """Several models must all be precise enough, each by the interval of its stopping rule."""
     torch.set_default_dtype(torch.float64)
     value, half_width = 0.05, 0.01
     threshold = float(stats.norm.isf(value))
@@ -68,3 +68,32 @@ def test_draws_of_a_comparison():
         f"\ntwo models, S = {value}, half-width {half_width}: {draws:,.0f} draws = {draws / fixed:.2f} x a fixed sample"
     )
     assert draws < 3 * fixed
+
+
+@pytest.mark.parametrize(("first", "second"), [(0.01, 0.005), (0.05, 0.025), (0.01, 0.0075)])
+def test_passes_of_a_decision(first, second):
+    """Which of two models flips more often, against measuring both to +-10 %; the noise of the two is unrelated."""
+    torch.set_default_dtype(torch.float64)
+    high, low = (float(stats.norm.isf(value)) for value in (first, second))
+    models = {"often": lambda x: high - x.sum(dim=1), "seldom": lambda x: low + x.sum(dim=1)}
+    settings = {"tokens": "coordinates", "perturbation": "gaussian-noise:1"}
+    inputs = torch.zeros(INPUTS, TOKENS)
+    runs = [
+        jostle.compare(models, inputs, plan=jostle.Until(decided=True), seed=seed, **settings) for seed in range(15)
+    ]
+    right = sum(run.difference("often", "seldom").direction == 1 for run in runs)
+    both = [jostle.compare(models, inputs, plan=jostle.Until(relative=0.1), seed=seed, **settings) for seed in range(3)]
+    passes, measured = (statistics.mean(run["often"].passes for run in each) for each in (runs, both))
+    gap = first - second
+    fixed = float((special.ndtri(0.975) + special.ndtri(0.9)) ** 2 * (first + second) / gap**2)
+    numbers = {
+        "passes_over_measuring_both": passes / measured,
+        "passes": passes,
+        "draws_over_fixed": statistics.mean(run["often"].trials for run in runs) / fixed,
+        "right": right / len(runs),
+    }
+    record(f"decided-{first:g}-{second:g}", numbers)
+    print(
+        f"\n{first} or {second}: {passes:,.0f} passes, {passes / measured:.2f} of measuring both; {right} of 15 right"
+    )
+    assert right == len(runs)

@@ -32,6 +32,7 @@ Method = Literal["auto", "exact", "sampled"]
 
 METHODS = ("auto", "exact", "sampled")
 _MOST = 1 << 28  # bits of all sampled points together: two gigabytes
+_SMALL = 1 << 11  # values of a table whose coefficients are computed at once, not at the first use
 _FEW = 12  # entries of a list that are printed
 
 
@@ -149,7 +150,13 @@ class Analysis(Tabular):
     @classmethod
     def of(cls, table: NDArray[Any]) -> "Analysis":
         """The analysis of a table of signs (int8) or of real numbers (float64)."""
-        return cls(table, *pointwise.sensitivities_and_influences(table), fourier.weight_by_degree(table))
+        compared = pointwise.sensitivities_and_influences(table)
+        if table.dtype != np.int8 or len(table) > _SMALL:
+            return cls(table, *compared, fourier.weight_by_degree(table))
+        coefficients = fourier.coefficients(table)  # of signs, exact: so are the weights that follow from them
+        found = cls(table, *compared, fourier.sums_by_degree(np.square(coefficients)))
+        vars(found)["coefficients"] = coefficients
+        return found
 
     @property
     def n(self) -> int:
@@ -181,7 +188,7 @@ class Analysis(Tabular):
         """S(f) / n, between 0 and 1 for a function into {-1, 1}: what ``jostle.measure`` estimates."""
         return self.total_sensitivity / self.n
 
-    @property
+    @cached_property
     def max_sensitivity(self) -> float:
         """max over x of s(x, f)."""
         largest: float = self.pointwise.max().item()
@@ -199,7 +206,7 @@ class Analysis(Tabular):
         self._need_signs("the sensitivity profile counts inputs by a whole-number sensitivity")
         return np.bincount(self.pointwise, minlength=self.n + 1).astype(np.int64)
 
-    @property
+    @cached_property
     def degree(self) -> int:
         """The largest size of a U with fhat(U) != 0, for real tables up to rounding; 0 for f = 0."""
         floor = 0.0 if self.is_boolean else (64 * np.finfo(float).eps) ** 2 * self.n * float(self.fourier_weight.sum())

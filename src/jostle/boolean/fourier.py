@@ -65,14 +65,17 @@ def weight_by_degree(table: NDArray[Any]) -> Floats:
     weight = np.zeros(n + 1)
     for extra, part in _transformed_parts(table, n):
         for number, start in enumerate(range(0, len(part), _CHUNK)):
-            found = _sums_by_degree(np.square(part[start : start + _CHUNK], dtype=np.float64))
+            found = sums_by_degree(np.square(part[start : start + _CHUNK], dtype=np.float64))
             more = extra + number.bit_count()
             weight[more : more + len(found)] += found
     return weight / 4.0**n
 
 
-def _sums_by_degree(values: Floats) -> Floats:
+def sums_by_degree(values: Floats) -> Floats:
     """The sums of 2^m values over the rows of equal degree, (m + 1,), some coordinates after the other."""
+    if len(values) <= 2**_SUMMED:
+        few: Floats = _degrees_of(len(values).bit_length() - 1) @ values
+        return few
     sums = values[:, None]  # (rows, degrees of the coordinates that are done)
     while len(sums) > 1:
         bits = min(_SUMMED, len(sums).bit_length() - 1)
@@ -96,6 +99,9 @@ def transform(array: NDArray[Any]) -> None:
     n = dimension(array)
     if not array.flags.c_contiguous:  # reshape would make a copy, and the result would be lost
         raise ValueError("transform works in place and needs a C-contiguous array")
+    if n <= _TOGETHER:
+        array[...] = array @ _matrix(n, array.dtype)
+        return
     low = min(_TOGETHER, n)
     middle = min(_TOGETHER, n - low) if n - low >= _FEW else 0
     blocks = array.reshape(-1, 2**middle, 2**low)

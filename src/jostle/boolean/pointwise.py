@@ -52,6 +52,9 @@ def _compare(table: NDArray[Any]) -> tuple[NDArray[Any], Floats]:
     """s(x, f) at every x, and for each coordinate the mean of its term over all x of all tables."""
     n = dimension(table)
     is_signs = table.dtype == np.int8
+    if is_signs and n <= _LOW and table.ndim == 1:
+        changed = table[_neighbours(n)[1]] != table  # (n, 2^n)
+        return changed.sum(axis=0, dtype=np.uint8), changed.sum(axis=1) / len(table)
     found = np.zeros(table.shape, dtype=np.uint8 if is_signs else np.float64)
     totals = np.zeros(n)
     low = min(n, _LOW) if is_signs else 0

@@ -4,6 +4,7 @@ x' is rho-correlated with a uniform x: each coordinate is kept with probability 
 E[x_i x'_i] = rho. Negative rho: each coordinate of x' is kept with probability (1 + rho) / 2 and flipped otherwise.
 """
 
+import functools
 from dataclasses import dataclass
 from typing import Any
 
@@ -53,6 +54,8 @@ def noise_stability(weight: NDArray[np.float64], rho: ArrayLike) -> Any:
         weight: (n + 1,) the Fourier weight by degree.
         rho: the correlation, between -1 and 1.
     """
+    if isinstance(rho, float) and -1 <= rho <= 1:
+        return functools.reduce(lambda total, each: total * rho + each, weight[::-1].tolist())
     rhos = check_rho(rho)
     stability = np.polynomial.polynomial.polyval(rhos, weight)
     return float(stability) if np.ndim(stability) == 0 else stability

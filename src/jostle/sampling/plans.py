@@ -186,8 +186,8 @@ class Until:
         From b^2 p (1 - p) / n = half_width^2, or relative^2 p^2, with b standard errors to each side, and from the
         draws that even p = 0 takes.
 
-        >>> round(Until(half_width=0.01).least_draws(0.0, 1.0, 0.97)), round(Until(relative=0.1).least_draws(0, 0.5, 0.97))
-        (210, 471)
+        >>> [round(plan.least_draws(0.0, 0.5, 0.97)) for plan in (Until(half_width=0.01), Until(relative=0.1))]
+        [210, 471]
 
         Arguments:
             low, high: between them is the rate of flips.
