@@ -167,7 +167,8 @@ class Staff:
         self._first = self.evaluation.perturbation
         if isinstance(crew, Gang):
             batching = self.evaluation.batching
-            batching.batch_size, batching.most_tokens = crew.agree((batching.batch_size, batching.most_tokens))
+            sizes = (batching.batch_size, batching.most_tokens, batching.free_padding)
+            batching.batch_size, batching.most_tokens, batching.free_padding = crew.agree(sizes)
         return crew
 
     def watch(self, share: float) -> None:
