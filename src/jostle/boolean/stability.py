@@ -54,8 +54,9 @@ def noise_stability(weight: NDArray[np.float64], rho: ArrayLike) -> Any:
         weight: (n + 1,) the Fourier weight by degree.
         rho: the correlation, between -1 and 1.
     """
-    if isinstance(rho, float) and -1 <= rho <= 1:
-        return functools.reduce(lambda total, each: total * rho + each, weight[::-1].tolist())
+    given: Any = rho
+    if type(given) is float and -1 <= given <= 1:  # Horner's scheme, as in numpy, without its overhead
+        return functools.reduce(lambda total, each: total * given + each, weight[::-1].tolist())
     rhos = check_rho(rho)
     stability = np.polynomial.polynomial.polyval(rhos, weight)
     return float(stability) if np.ndim(stability) == 0 else stability
