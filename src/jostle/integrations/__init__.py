@@ -53,7 +53,9 @@ def class_names(model: Any) -> tuple[str, ...]:
     """Names of a model's classes in the order of its outputs; empty if nobody named them."""
     if isinstance(model, TextNetwork):
         return model.classes if model.has_names else ()
-    return model.classes if isinstance(model, ImageClassifier) else ()
+    names = getattr(model, "classes", ())  # of image classifiers and networks of ONNX; a number in many others
+    is_named = isinstance(names, tuple | list) and all(isinstance(name, str) for name in names)
+    return tuple(names) if is_named else ()
 
 
 def load(spec: str, *, seed: int = 0) -> Callable[..., Any]:

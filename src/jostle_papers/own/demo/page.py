@@ -26,12 +26,16 @@ def page(records: DemoRecords) -> Page:
         settings={
             "digits": f"{settings.dataset}, training part",
             "token": f"a patch of {settings.patch} x {settings.patch} pixels",
-            "jostle": "Gaussian noise added to one patch, pixels in [-1, 1]",
+            "perturbation": "Gaussian noise added to one patch, pixels in [-1, 1]",
             "sensitivity": "share of (digit, patch, noise) whose prediction changes",
             "seed": str(settings.seed),
         },
         footer=f"Made by jostle {origin['jostle']} with torch {origin['torch']}, {origin['time']}.",
         data=records.for_report(),
+        meaning="Sensitivity is the share of cases in which noise in one patch of a digit changes the prediction of a "
+        "network: 0 is never, 1 is always. Networks are compared at equal training accuracy, so that it is not "
+        "just the worse network that is more sensitive.",
+        command="jostle demo",
     )
 
 
@@ -58,7 +62,9 @@ def _over_training(records: DemoRecords) -> Section:
                 [epoch.high for epoch in epochs],
             )
         )
-    figure = curves(series, x_label="epochs of training", y_label="sensitivity")
+    figure, narrow = (
+        curves(series, x_label="epochs of training", y_label="sensitivity", narrow=narrow) for narrow in (False, True)
+    )
     std = settings.training_std
     return Section(
         title="While learning",
@@ -68,17 +74,29 @@ def _over_training(records: DemoRecords) -> Section:
             "Bands are 95 % intervals, valid although each measurement stopped as soon as it was precise enough.",
         ],
         figure_svg=svg(figure),
+        narrow_svg=svg(narrow),
         caption=f"Sensitivity over training, noise of std {std:g}.",
         alt="Curves of sensitivity over epochs, one for each network, with bands.",
     )
 
 
 def _against_noise(records: DemoRecords) -> Section:
-    figure = curves(noise_series(records), x_label="std of the noise", y_label="sensitivity", log_x=True, log_y=True)
+    figure, narrow = (
+        curves(
+            noise_series(records),
+            x_label="std of the noise",
+            y_label="sensitivity",
+            log_x=True,
+            log_y=True,
+            narrow=narrow,
+        )
+        for narrow in (False, True)
+    )
     return Section(
         title="Against the strength of the noise",
         text=findings(records.sweep()),
         figure_svg=svg(figure),
+        narrow_svg=svg(narrow),
         caption="Sensitivity after training against the std of the noise; same digits, patches and noise "
         "directions for all networks and all strengths. Bands are 95 % intervals.",
         alt="Curves of sensitivity against noise, one for each network, on logarithmic axes, with bands.",
@@ -146,6 +164,7 @@ def _pairs(records: DemoRecords) -> Section:
             "twenty does so by chance."
         ],
         figure_svg=svg(differences(levels[std].differences)),
+        narrow_svg=svg(differences(levels[std].differences, narrow=True)),
         caption=f"Differences of sensitivity at std {std:g}.",
         alt="Differences of sensitivity between pairs of networks with their intervals.",
         table=Table(
