@@ -41,7 +41,7 @@ def test_objects_are_taken_as_they_are():
     ("registry", "spec", "message"),
     [
         (VIEWS, "patch:4", "unknown token view 'patch'; did you mean patches?"),
-        (VIEWS, "", "unknown token view ''; known: coordinates, embeddings, patches, rows, whole, words"),
+        (VIEWS, "", "unknown token view ''; known: columns, coordinates, embeddings, patches, rows, whole, words"),
         (VIEWS, "patches", "tokens='patches': patches needs size=; options: size"),
         (VIEWS, "patches:sise=4", "unknown option of patches 'sise'; did you mean size?"),
         (VIEWS, "patches:4,size=5", "tokens='patches:4,size=5': multiple values for argument 'size'; options: size"),
