@@ -27,9 +27,30 @@ def bits():
 """
 
 
+PIPELINE = """
+from sklearn.datasets import load_iris
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+
+def flowers():
+    data = load_iris(as_frame=True)
+    return make_pipeline(StandardScaler(), LogisticRegression()).fit(data.data, data.target_names[data.target])
+
+
+def reviews():
+    texts = ["the film is good", "a good plot", "a bad film", "not good but bad", "dull", "very fine"]
+    return make_pipeline(TfidfVectorizer(), LogisticRegression()).fit(texts, [1, 1, 0, 0, 0, 1])
+"""
+
+
 def fill(folder: Path) -> None:
     """Write all files."""
     numbers = np.random.default_rng(0)
+    (folder / "my_pipeline.py").write_text(PIPELINE)
+    tables(folder)
     for seed, name in enumerate(("my_model", "a", "b")):
         (folder / f"{name}.py").write_text(MODEL.format(seed=seed))
     np.save(folder / "inputs.npy", numbers.standard_normal((40, 1, 8, 8)).astype(np.float32))
@@ -51,6 +72,22 @@ def texts(folder: Path) -> None:
     rows = [f'"{text}",{number % 2}' for number, text in enumerate(text_folders.TEXTS)]
     (folder / "reviews.csv").write_text("review,sentiment\n" + "\n".join(rows) + "\n")
     (folder / "prompts.csv").write_text("prompt\nthe film is good\na dull plot\nnot bad\n")
+
+
+def tables(folder: Path) -> None:
+    """A table of flowers, and a network in ONNX's format."""
+    from onnx import TensorProto
+    from sklearn.datasets import load_iris
+
+    from tests.integrations import onnx_files
+
+    data = load_iris(as_frame=True)
+    frame = data.data.assign(species=data.target_names[data.target])
+    frame.to_csv(folder / "flowers.csv", index=False)
+    weights = np.random.default_rng(0).normal(size=(64, 10)).astype(np.float32)
+    nodes = [("Flatten", ["x"], ["row"], {}), ("MatMul", ["row", "w"], ["logits"], {})]
+    names = {"x": (TensorProto.FLOAT, ["batch", 1, 8, 8])}, {"logits": (TensorProto.FLOAT, ["batch", 10])}
+    onnx_files.write(folder / "my_network.onnx", nodes, *names, {"w": weights})
 
 
 def vision(folder: Path) -> None:

@@ -1,6 +1,7 @@
 """Networks in ONNX's format: names, types and sizes are read from the network, numbers are those of its twin."""
 
 import importlib
+import pickle
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from jostle.base.errors import UsageError
 from jostle.cli import main
 from jostle.integrations import load
 from jostle.integrations.onnx import OnnxModel
+from tests.integrations.onnx_files import write
 
 onnx = pytest.importorskip("onnx", reason="onnx is not installed")
 runtime = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
@@ -20,25 +22,8 @@ X = np.random.default_rng(1).normal(size=(40, 5)).astype(np.float32)
 NOISE = {"tokens": "coordinates", "perturbation": "gaussian-noise:std=1", "plan": jostle.Grid(3)}
 
 
-def network(path, nodes, inputs, outputs, constants=None):
-    """Write a network of these nodes: names of inputs and outputs with their types and shapes."""
-    make = onnx.helper.make_tensor_value_info
-    held = [onnx.numpy_helper.from_array(np.asarray(value), name) for name, value in (constants or {}).items()]
-    graph = onnx.helper.make_graph(
-        [onnx.helper.make_node(kind, given, made, **options) for kind, given, made, options in nodes],
-        "network",
-        [make(name, *rest) for name, rest in inputs.items()],
-        [make(name, *rest) for name, rest in outputs.items()],
-        held,
-    )
-    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=9)
-    onnx.checker.check_model(model)
-    onnx.save(model, path)
-    return str(path)
-
-
 def linear(path, batch="batch"):
-    return network(
+    return write(
         path,
         [("MatMul", ["x", "w"], ["scores"], {})],
         {"x": (FLOAT, [batch, 5])},
@@ -60,7 +45,7 @@ def bag(path, ids=INT64, mask=True):
     ]
     names = {"input_ids": (ids, ["batch", "tokens"]), "attention_mask": (INT64, ["batch", "tokens"])}
     outputs = {"other": (FLOAT, ["batch", 2]), "logits": (FLOAT, ["batch", 2])}
-    return network(path, nodes, names, outputs, {"table": table, "last": np.array([2]), "tokens": np.array([1])}), table
+    return write(path, nodes, names, outputs, {"table": table, "last": np.array([2]), "tokens": np.array([1])}), table
 
 
 @pytest.fixture
@@ -128,7 +113,7 @@ def test_a_label_with_probabilities_is_read_by_its_probabilities(tmp_path):
         ("ArgMax", ["scores"], ["label"], {"axis": 1, "keepdims": 0}),
     ]
     outputs = {"label": (INT64, ["n"]), "probabilities": (FLOAT, ["n", 3])}
-    path = network(tmp_path / "p.onnx", nodes, {"x": (FLOAT, ["n", 5])}, outputs, {"w": WEIGHTS})
+    path = write(tmp_path / "p.onnx", nodes, {"x": (FLOAT, ["n", 5])}, outputs, {"w": WEIGHTS})
     model, label = load(f"onnx:{path}"), load(f"onnx:{path}:output=label")
     assert model.output == "probabilities"
     assert jostle.measure(model, X, **NOISE).value == jostle.measure(label, X, **NOISE).value > 0
@@ -140,7 +125,7 @@ def test_a_pipeline_of_scikit_learn_with_an_input_for_each_column(tmp_path):
     names = list("abcde")
     nodes = [("Concat", names, ["x"], {"axis": 1}), ("MatMul", ["x", "w"], ["scores"], {})]
     inputs = {name: (FLOAT, ["n", 1]) for name in names}
-    path = network(tmp_path / "c.onnx", nodes, inputs, {"scores": (FLOAT, ["n", 3])}, {"w": WEIGHTS})
+    path = write(tmp_path / "c.onnx", nodes, inputs, {"scores": (FLOAT, ["n", 3])}, {"w": WEIGHTS})
     frame = pandas.DataFrame(X, columns=names)
     choices = NOISE | {"tokens": "columns"}
     m = jostle.measure(load(f"onnx:{path}"), frame, **choices)
@@ -152,7 +137,7 @@ def test_strings_go_in_as_strings(tmp_path):
     nodes = [("StringNormalizer", ["s"], ["t"], {"case_change_action": "NONE"}), ("Identity", ["c"], ["scores"], {})]
     outputs = {"t": (STRING, ["n"]), "scores": (FLOAT, [2, 2])}
     constants = {"c": np.eye(2, dtype=np.float32)}
-    path = network(tmp_path / "s.onnx", nodes, {"s": (STRING, ["n"])}, outputs, constants)
+    path = write(tmp_path / "s.onnx", nodes, {"s": (STRING, ["n"])}, outputs, constants)
     model = OnnxModel(path)
     assert model.reads_texts
     assert model(["a film", "a play"]).shape == (2, 2)
@@ -204,3 +189,11 @@ def test_no_gradients_are_said_where_they_are_wanted(tmp_path):
     penalty = jostle.SensitivityPenalty(tokens="coordinates", std=1.0, strength=0.1)
     with pytest.raises(UsageError, match="gradient"):
         penalty(model, torch.from_numpy(X[:4]))
+
+
+def test_a_file_goes_to_other_processes_and_a_session_does_not(tmp_path):
+    path = linear(tmp_path / "net.onnx")
+    copy = pickle.loads(pickle.dumps(OnnxModel(path)))
+    assert (copy(X) == OnnxModel(path)(X)).all()
+    with pytest.raises(UsageError, match="cannot be sent to other processes: give onnx:FILE"):
+        pickle.dumps(OnnxModel(runtime.InferenceSession(path)))

@@ -588,8 +588,6 @@ def _first(inputs: Any, limit: int | None) -> Any:
         return inputs.first(limit)
     if isinstance(inputs, TextDataset):
         return inputs.subset(min(limit, len(inputs)))
-    if isinstance(inputs, DataTable):
-        return replace(inputs, inputs=inputs.inputs[:limit])
-    if isinstance(inputs, table_file.TableFile):
-        return replace(inputs, starts=inputs.starts[:limit])
+    if isinstance(inputs, DataTable | table_file.TableFile):
+        return inputs[:limit]
     raise UsageError(f"--limit {limit} cannot be applied to inputs of type {type(inputs).__name__}")

@@ -5,7 +5,7 @@ of scikit-learn take them. Neither pandas nor polars is imported: a frame brings
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -63,6 +63,9 @@ class DataTable:
 
     def __len__(self) -> int:
         return len(self.inputs)
+
+    def __getitem__(self, rows: slice) -> "DataTable":
+        return replace(self, inputs=self.inputs[rows])
 
     @property
     def names(self) -> tuple[str, ...]:

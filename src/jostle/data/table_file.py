@@ -6,8 +6,9 @@ only the place of each row is kept, 8 bytes a row, and rows are read when they a
 
 import importlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import overload
 
 import numpy as np
 import torch
@@ -45,7 +46,13 @@ class TableFile:
     def __len__(self) -> int:
         return len(self.starts)
 
-    def __getitem__(self, index: int) -> Tensor:
+    @overload
+    def __getitem__(self, index: int) -> Tensor: ...
+    @overload
+    def __getitem__(self, index: slice) -> "TableFile": ...
+    def __getitem__(self, index: int | slice) -> "Tensor | TableFile":
+        if isinstance(index, slice):
+            return replace(self, starts=self.starts[index])
         with self.path.open("rb") as file:
             file.seek(int(self.starts[index]))
             line = file.readline()

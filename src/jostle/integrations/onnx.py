@@ -78,6 +78,12 @@ class OnnxModel:
         known = [one.name for one in network.get_outputs()]
         self.output = _choose(network.get_outputs()) if output is None else checks.choice("output", output, known)
 
+    def __reduce__(self) -> Any:
+        """How it is sent to another process: by its file."""
+        if not self.source.startswith("onnx:"):
+            raise UsageError("a session of ONNX Runtime cannot be sent to other processes: give onnx:FILE")
+        return _reopen, (self.source.removeprefix("onnx:"), self.output)
+
     def __repr__(self) -> str:
         taken = ", ".join(f"{name} {_written(one.shape)}" for name, one in self.inputs.items())
         return f"OnnxModel({self.source}: {taken} -> {self.output})"
@@ -152,6 +158,10 @@ class OnnxModel:
             keys = list(answer[0])
             return np.asarray([[row[key] for key in keys] for row in answer])
         return np.asarray(answer)
+
+
+def _reopen(file: str, output: str) -> OnnxModel:
+    return OnnxModel(file, output=output)
 
 
 def is_session(model: Any) -> bool:
