@@ -56,7 +56,13 @@ def test_what_a_unit_raises_is_raised_here_once(crew):
     [(_, outcome)] = crew.outcomes([("complain", "x")], lambda *_: None)
     assert isinstance(outcome, Failed)
     assert "in complain" in outcome.trace
-    assert list(crew.results([2])) == [4]  # what was left of the abandoned call is thrown away
+
+
+def test_what_an_abandoned_call_left_in_the_workers_is_thrown_away(crew):
+    abandoned = crew.outcomes([1, *[("sleep", 0.5, "late")] * 4], lambda *_: None)
+    next(abandoned)
+    abandoned.close()
+    assert list(crew.results([2, 3])) == [4, 9]
 
 
 def test_what_cannot_be_pickled_is_one_clear_line(crew):

@@ -114,8 +114,8 @@ class Pool(Crew):
         call, again = object(), deque[Task]()
         fresh = (Task(call, number, unit) for number, unit in enumerate(units))
         while True:
-            self._give(again, fresh)
-            if not any(worker.task is not None and worker.task.of is call for worker in self.workers):
+            is_all = self._give(again, fresh)
+            if is_all and not any(worker.task is not None and worker.task.of is call for worker in self.workers):
                 return
             busy = [worker for worker in self.workers if worker.task is not None]
             for worker, event in self.hands.listen(busy):
@@ -123,15 +123,18 @@ class Pool(Crew):
                 if ended is not None and ended[0].of is call:
                     yield ended[0].number, ended[1]
 
-    def _give(self, again: deque[Task], fresh: Iterator[Task]) -> None:
-        """Give units to all workers that have none, and hire as long as there are units for more."""
+    def _give(self, again: deque[Task], fresh: Iterator[Task]) -> bool:
+        """Give units to all workers that have none, and hire as long as there are units for more.
+
+        Returns whether all units have been given; otherwise workers are busy, maybe with those of an abandoned call.
+        """
         while True:
             free = next((worker for worker in self.workers if worker.task is None), None)
             if free is None and len(self.workers) >= self.count:
-                return
+                return False
             task = again.popleft() if again else next(fresh, None)
             if task is None:
-                return
+                return True
             if free is None:
                 free = self.hands.hire()
                 self.workers.append(free)

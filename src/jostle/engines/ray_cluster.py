@@ -8,6 +8,7 @@ import contextlib
 import io
 import logging
 import os
+import socket
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, cast
@@ -23,6 +24,7 @@ from jostle.engines.pool import TRIES, Death, Event, Hands, Pool, Unready, Worke
 from jostle.engines.worker import do_bytes, open_work
 
 _SECONDS_BETWEEN_LOOKS = 1.0
+_SECONDS_TO_ANSWER = 10.0
 
 
 @dataclass(frozen=True)
@@ -89,6 +91,7 @@ class Ray(Engine):
         if ray.is_initialized():
             yield ray
             return
+        _check_address(self.address)
         is_elsewhere = self.address is not None or "RAY_ADDRESS" in os.environ
         size = {} if is_elsewhere else self._size_here()
         try:
@@ -106,6 +109,17 @@ class Ray(Engine):
     def _size_here(self) -> dict[str, Any]:
         """How large a cluster on this machine is made, if more workers are asked for than there are processors."""
         return {} if self.workers is None else {"num_cpus": self.workers * self.cpus}
+
+
+def _check_address(address: str | None) -> None:
+    """Raise if nobody answers there: Ray itself would try for many minutes, deaf to Ctrl-C."""
+    host, _, port = (address or "").removeprefix("ray://").rpartition(":")
+    if not host or not port.isdigit():
+        return
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=_SECONDS_TO_ANSWER).close()
+    except OSError as error:
+        raise FailureError(f"engine=ray cannot reach address={address} ({describe(error)})") from None
 
 
 class Actor:
