@@ -69,10 +69,12 @@ def test_more_than_the_cluster_has_is_one_clear_line(cluster):
         pass
 
 
-def test_no_cluster_at_an_address_is_one_clear_line(cluster):
+def test_no_cluster_at_an_address_is_one_clear_line(cluster, monkeypatch):
+    def refuse(*_, **__):
+        raise ConnectionRefusedError("nobody there")
+
     ray.shutdown()
-    with (
-        pytest.raises(FailureError, match=r"cannot reach address=127\.0\.0\.1:1 "),
-        Ray(address="127.0.0.1:1").crew(Toy()),
-    ):
+    monkeypatch.setattr("socket.create_connection", refuse)
+    nowhere = Ray(address="127.0.0.1:1")
+    with pytest.raises(FailureError, match=r"cannot reach address=127\.0\.0\.1:1 .*nobody"), nowhere.crew(Toy()):
         pass

@@ -58,7 +58,7 @@ def test_two_processes_give_the_number_of_one(run, tmp_path):
     assert (tmp_path / "result.json").exists()
     one = run([sys.executable], "measure", "", *options, "--force")
     assert plain_record(two) == plain_record(one)
-    again = run([*GANG, "--max-restarts", "1"], "measure", ":mortal=true", *options, "--force")
+    again = run([*GANG, "--max-restarts", "3"], "measure", ":mortal=true", *options, "--force")
     assert (tmp_path / "mark").exists()
     assert plain_record(again | {"name": one["name"]}) == plain_record(one)
 
