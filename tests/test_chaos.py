@@ -34,9 +34,9 @@ def test_mutated_files_are_read_or_refused_in_one_line(work):
     for reader in readers:
         for content in reader.contents:
             assert files.try_file(reader, work, content) == ("read", "")
-        files.attack(reader, work, rng, count, 12)
+        files.attack(reader, work, rng, count, 8)
     assert count.faults == []
-    assert sum(count.ended.values()) == 12 * len(readers)
+    assert sum(count.ended.values()) == 8 * len(readers)
 
 
 def test_a_reader_that_runs_code_or_breaks_or_lies_is_found(work):
@@ -76,7 +76,8 @@ def test_mutated_command_lines_end_in_a_line(work):
     import jostle.cli.subject
 
     assert jostle.cli.app.app is not None
-    for line in rng.sample(words.LINES[:16], 8):
+    cheap = ("boolean", "list pert", "data", "help", "--version")  # the others run in make chaos
+    for line in [line for line in words.LINES if line.startswith(cheap)] * 2:
         words.attack(mutations.mutate(line.split(), rng, others), home, count)
     assert count.faults == []
 

@@ -15,7 +15,7 @@ from chaos.forks import Outcome, call
 from chaos.mutations import mutate
 from chaos.record import Count
 
-_SECONDS, _SERVED = 120.0, 20.0
+_SECONDS, _SERVED = 300.0, 20.0
 _OWN = ("mine.py", "mine.txt", "net.py", "inputs.npy", "labelled.npz", "texts.csv", "table.txt", "photos/0.png")
 _NET = """
 import torch
