@@ -35,6 +35,7 @@ def opened(browser):
         context = browser.new_context(
             viewport={"width": WIDTHS[device], "height": 900}, color_scheme="dark" if dark else "light"
         )
+        context.set_default_timeout(120_000)  # milliseconds: a busy machine is slow, and no failure
         contexts.append(context)
         page = context.new_page()
         page.on("request", lambda request: asked.append(request.url))

@@ -56,7 +56,7 @@ def served():
 
 
 def finish(page):
-    page.locator("#said", has_text="Finished").wait_for(timeout=60_000)
+    page.locator("#said", has_text="Finished").wait_for(timeout=240_000)
 
 
 def numbers(page, model):
@@ -118,7 +118,7 @@ def test_everything_can_be_reached_by_keys(address, opened):
     assert page.locator("#aloud").inner_text().startswith("After ")
     page.locator("#worst").focus()
     page.keyboard.press("Enter")
-    page.locator(".worst", has_text="worst change").first.wait_for(timeout=60_000)
+    page.locator(".worst", has_text="worst change").first.wait_for(timeout=240_000)
 
 
 def test_the_worst_change_is_shown(address, opened):
@@ -126,7 +126,7 @@ def test_the_worst_change_is_shown(address, opened):
     finish(page)
     page.locator("[data-token='0']").first.click()
     page.locator("#worst").click()
-    page.locator(".worst", has_text="flips to 1").first.wait_for(timeout=60_000)
+    page.locator(".worst", has_text="flips to 1").first.wait_for(timeout=240_000)
     assert "no flip was found" in page.locator(".worst").nth(1).inner_text()
     assert page.locator(".worst img").first.get_attribute("src").startswith("data:image/png")
 
