@@ -69,7 +69,8 @@ def texts(folder: Path) -> None:
         text_folders.save(folder / name)
     families.network("gpt2").float().save_pretrained(folder / "my-language-model")
     text_folders.tokenizer("gpt2").save(str(folder / "my-language-model" / "tokenizer.json"))
-    rows = [f'"{text}",{number % 2}' for number, text in enumerate(text_folders.TEXTS)]
+    long = [text for text in text_folders.TEXTS if " " in text]  # a text of one word cannot lose it
+    rows = [f'"{text}",{number % 2}' for number, text in enumerate(long)]
     (folder / "reviews.csv").write_text("review,sentiment\n" + "\n".join(rows) + "\n")
     (folder / "prompts.csv").write_text("prompt\nthe film is good\na dull plot\nnot bad\n")
 
