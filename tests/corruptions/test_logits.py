@@ -25,7 +25,7 @@ def test_logits_are_found_in_every_kind_of_answer(answer):
     [
         (None, "must answer with a tensor of outputs, not NoneType"),
         ({"scores": LOGITS}, "must answer with a tensor of outputs, not a dict with 'scores'"),
-        (["a", "b"], "must answer with a tensor of outputs, not list"),
+        (["a", "b"], "torch.int64; expected real-valued logits, not numbers of classes"),
         (torch.zeros(2, 0), r"with outputs of shape \(2, 0\); expected \(2, classes\)"),
         (torch.zeros(2, 3, 4), r"with shape \(2, 3, 4\)"),
         (torch.zeros(3), r"with outputs of shape \(3,\)"),
@@ -60,7 +60,9 @@ def test_what_a_model_raises_is_one_line_and_keeps_its_cause():
     def broken(_):
         raise ValueError("first\n  second")
 
-    with pytest.raises(FailureError, match=r"raised ValueError on a batch of input .*: first second$") as caught:
+    with pytest.raises(
+        FailureError, match=r"raised ValueError on a batch of input .*: first second \(.*test_logits.py, line \d+\)$"
+    ) as caught:
         find_logits(broken, IMAGES)
     assert isinstance(caught.value.__cause__, ValueError)
 

@@ -64,11 +64,13 @@ def _first_of(inputs: Any) -> Any:
     """The first input, as inputs."""
     from torch.utils.data import DataLoader, Dataset, Subset
 
+    from jostle.data.image_folder import ImageFiles
+
     if isinstance(inputs, Mapping):
         return {key: value[:1] for key, value in inputs.items()}
     if isinstance(inputs, DataLoader):
         return _first_of(inputs.dataset)
-    return Subset(inputs, [0]) if isinstance(inputs, Dataset) else inputs[:1]
+    return Subset(inputs, [0]) if isinstance(inputs, Dataset | ImageFiles) else inputs[:1]
 
 
 def recorded(data: str, tokens: str, perturbation: str) -> dict[str, Any] | None:
