@@ -8,7 +8,7 @@ import json
 import sys
 from pathlib import Path
 
-from readme import RECORDS, draw
+from demo_page import RECORDS, draw
 
 from jostle import run
 from jostle.studies.folder import SUMMARY

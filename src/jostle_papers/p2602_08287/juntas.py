@@ -103,6 +103,7 @@ class Juntas(Study[JuntaSettings, JuntaCell, JuntaRecord]):
         "the vocabulary, 16 times; its influence is the mean total variation of the next token's probabilities, and it "
         f"matters from {MATTERS:g} on. Influences are averaged over the last {_READ} predictions.",
         "Tokens that carry 90 % of the influence are judged beyond the claim.",
+        "A pilot with another seed was seen before the run (58, 34 and 12 tokens); nothing was changed after it.",
     )
 
     def cells(self, settings: JuntaSettings, seeds: Sequence[int]) -> list[JuntaCell]:
