@@ -70,7 +70,9 @@ def _first_of(inputs: Any) -> Any:
         return {key: value[:1] for key, value in inputs.items()}
     if isinstance(inputs, DataLoader):
         return _first_of(inputs.dataset)
-    return Subset(inputs, [0]) if isinstance(inputs, Dataset | ImageFiles) else inputs[:1]
+    if isinstance(inputs, ImageFiles):
+        return [inputs[0]]
+    return Subset(inputs, [0]) if isinstance(inputs, Dataset) else inputs[:1]
 
 
 def recorded(data: str, tokens: str, perturbation: str) -> dict[str, Any] | None:
