@@ -22,7 +22,7 @@ WRONG = {
     "sparse entry": ({"x": torch.eye(4, 3).to_sparse()}, "inputs are sparse; give dense tensors"),
     "nan": (torch.full((4, 3), torch.nan), "4 of 4 inputs hold NaN or infinity"),
     "nothing": (None, "inputs of type NoneType cannot be read"),
-    "a mapping of lists": ({"x": [1.0]}, "inputs as a mapping must hold tensors; not so: 'x'"),
+    "a mapping of lists": ({"x": [1.0]}, r"inputs of shape \(1,\) have no axis of their own"),
 }
 
 

@@ -100,9 +100,12 @@ def test_the_trainer_of_transformers_measures_and_changes_nothing(tmp_path):
 
 def test_tensorboard_gets_the_numbers_of_probe_and_compare(tmp_path):
     pytest.importorskip("tensorboard", reason="an optional package, 10 MB")
+    from absl import logging as absl_logging
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
     from torch.utils.tensorboard import SummaryWriter
 
+    # absl keeps the stderr of its import, which is pytest's for this test, and would close it under a later test.
+    absl_logging.get_absl_handler().python_handler.stream = sys.__stderr__
     with SummaryWriter(str(tmp_path)) as writer:
         c = compared(tracker=writer)
         probe = jostle.Probe(points(30), **CHOICES, every=1, share=None, trackers=writer)

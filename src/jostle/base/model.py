@@ -199,6 +199,8 @@ def check_outputs(outputs: Tensor, size: int, *, name: str = "model", real: bool
 
 def _described(answer: Any) -> str:
     """A model's answer in a few words; for a mapping, the entries that it has instead of logits."""
+    if isinstance(answer, np.ndarray):
+        return f"an array of {answer.dtype}"
     if not isinstance(answer, Mapping):
         return type(answer).__name__
     held = ", ".join(repr(key) for key in list(answer)[:_NAMED]) or "nothing"

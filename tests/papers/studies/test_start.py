@@ -6,9 +6,10 @@ import sys
 
 from jostle import studies
 
-# A fresh process imports the framework once and then becomes a child for each study.
+# A fresh process imports the framework, and torch, which all of them need, and then becomes a child for each study.
 PROGRAM = """
 import json, os, sys
+import torch
 from importlib.metadata import entry_points
 from jostle import studies
 modules = {point.module for point in entry_points(group="jostle.studies")}
