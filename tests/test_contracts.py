@@ -21,6 +21,7 @@ REAL = (torch.float32, torch.float64, torch.bfloat16)
 IDS = (torch.int64, torch.int32)
 
 VIEW_EXAMPLES = {  # specs, each with the shape of one input
+    "columns": [("columns", (5,))],
     "coordinates": [("coordinates", (5,)), ("coordinates", (2, 3))],
     "embeddings": [("embeddings:after", (5,)), ("embeddings:before,special=false", (3,))],
     "patches": [("patches:2", (3, 4, 6)), ("patches:3", (6, 3)), ("patches:1", (2, 2, 2))],
@@ -43,6 +44,8 @@ PERTURBATION_EXAMPLES = {  # specs, each with the size of a token and the types 
     "sphere": [("sphere:radius=2", 17, REAL), ("sphere:radius=0.5,relative=true", 3, REAL)],
     "uniform-token": [("uniform-token:-1/1", 1, REAL), ("uniform-token:9", 1, IDS)],
 }
+# Takes tokens of other inputs and does nothing with tokens alone: tests/tokens/test_columns.py has its rules.
+OF_OTHER_INPUTS = ("other-input",)
 RESPONSE_EXAMPLES = {  # specs, each with a shape of outputs
     "continuation-distance": [("continuation-distance:4", (7, 4))],
     "continuation-flip": [("continuation-flip:4", (7, 4))],
@@ -99,7 +102,7 @@ def forgotten(registry, table, name_of_table):
     missing = [
         f"{registry.kind} {name!r} has no contract: give it example arguments in {name_of_table} of this file"
         for name in registry.names()
-        if not table.get(name)
+        if not table.get(name) and name not in OF_OTHER_INPUTS
     ]
     return missing + [f"{name!r} in {name_of_table} is no {registry.kind}" for name in table.keys() - registry.names()]
 

@@ -182,7 +182,7 @@ def test_the_bench_listens_on_this_machine_only():
 @pytest.fixture
 def client(monkeypatch):
     starlette = pytest.importorskip("starlette.testclient")
-    from jostle.play.bench import make_bench
+    from jostle.play.kinds import make_bench
     from jostle.play.server import make_app
 
     monkeypatch.undo()  # the client speaks to the application in this process, without a network

@@ -314,17 +314,14 @@ def main() -> None:
     parser.add_argument("--again", action="store_true", help="simulate everything anew")
     again = parser.parse_args().again
     known = {} if again or not RECORD.exists() else json.loads(RECORD.read_text(encoding="utf-8"))
-    record: dict[str, list[Count]] = {}
+    record = {name: [Count(**count) for count in counts] for name, counts in known.items()}
     for number, (setting, runs, run) in enumerate(settings()):
-        if setting in known:
-            record[setting] = [Count(**count) for count in known[setting]]
-        else:
+        if setting not in record:
             record[setting] = simulate(run, runs, number)
-            plain = {name: [asdict(count) for count in counts] for name, counts in (known | record).items()
-                     if name not in known}  # fmt: skip
-            write_text(RECORD, json.dumps(known | plain, indent=1) + "\n")
-    text = PAGE.read_text(encoding="utf-8")
-    write_text(PAGE, MARKED.sub(lambda found: found[1] + table(record) + found[2], text))
+            plain = {name: [asdict(count) for count in counts] for name, counts in record.items()}
+            write_text(RECORD, json.dumps(plain, indent=1) + "\n")
+        text = PAGE.read_text(encoding="utf-8")  # an interrupted run leaves a page of what it has
+        write_text(PAGE, MARKED.sub(lambda found: found[1] + table(record) + found[2], text))
 
 
 if __name__ == "__main__":
