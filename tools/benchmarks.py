@@ -18,7 +18,8 @@ HEAD = """# Benchmarks
 Written by `make benchmark` from [results/benchmarks.json](results/benchmarks.json). Every case that is run is here,
 also where jostle is not faster. All numbers are CPU times on one thread, as ratios within one run, medians where a
 case is repeated; on a busy machine a single ratio is good to about a tenth. The load of the machine at the time is in
-the last section.
+the last section. Each ratio is of one run, but rows are of several days and states of the code, as the last
+section says; `make benchmark` makes all of them anew.
 
 Networks are small ones, trained on real data (`benchmarks/networks.py`): MLP 784-512-128-10, CNN of width 16 and a
 ViT-small of depth 2 on 2,000 digits; a ResNet-18 of width 12 on 600 images of CIFAR-10; an encoder, an LSTM and a

@@ -14,7 +14,7 @@ from jostle.engines.engine import Engine, Work
 from jostle.engines.pool import Pool
 from jostle.engines.processes import Processes, cores
 
-# Two workers had imported torch after 4 to 12 s and then halved the time that was left (benchmarks/test_engines.py).
+# A judgement: workers had imported torch after 4 to 12 s. The break-even was not measured on a quiet machine.
 LEAST_SECONDS = 20.0
 
 

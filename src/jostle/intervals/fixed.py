@@ -109,8 +109,8 @@ def too_few(count: float, share: float) -> str:
     """Why an asymptotic interval does not promise its coverage; empty if there are enough values for that.
 
     Without bounds on the values no interval is valid for every distribution (Bahadur and Savage 1956). Student's t and
-    its kin need many values, none of which dominates. The two bounds were chosen by simulation: with them coverage is
-    nominal for exponential, lognormal and two-valued changes (``tools/coverage.py``).
+    its kin need many values, none of which dominates. The two bounds are rules of thumb, chosen before they were tried;
+    ``tools/coverage.py`` simulates what they do: .92 to .96 for lognormal and for rare large changes.
 
     >>> too_few(1000, 0.01), too_few(40, 0.01)
     ('', 'asymptotic, too few: 40 independent values, 200 are needed')
