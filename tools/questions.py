@@ -154,14 +154,14 @@ QUESTIONS = (
         "docs/vision.md",
     ),
     Question(
-        "Images at the paper's own size (Fashion-MNIST)?",
-        "At the paper's own size (Fashion-MNIST)?",
+        "Images at the paper's own size?",
+        "At the paper's own size?",
         (
             Source(
                 "2403.06925/fashion-mnist",
-                yes="Yes: {said}.",
-                no="No: {said}.",
-                undecided="Not decided: {said}.",
+                yes="On Fashion-MNIST yes: {said}.",
+                no="On Fashion-MNIST no: {said}.",
+                undecided="On Fashion-MNIST not decided: {said}.",
                 said=_FASHION,
                 brief="{cnn} times as sensitive as a CNN",
                 numbers={
@@ -171,10 +171,24 @@ QUESTIONS = (
                 scale="paper",
             ),
             Source(
+                "2403.06925/figure-13",
+                yes="On MNIST yes: {said}.",
+                no="On MNIST no: {said}.",
+                undecided="On MNIST not decided: {said}.",
+                said="where one patch is replaced by another of the data, the transformer is {mlp} times as sensitive "
+                "as an MLP; where noise of variance 15 is added, {added} times",
+                brief="{mlp} times as sensitive as an MLP, a patch replaced",
+                numbers={
+                    "mlp": "sensitivity of vit-small / of mlp, a patch of the data in place of another",
+                    "added": "sensitivity of vit-small / of mlp, noise of variance 15 added",
+                },
+                scale="paper",
+            ),
+            Source(
                 "2403.06925/figure-18",
-                yes="Not run yet; at a smaller size yes: {said}.",
-                no="Not run yet; at a smaller size no: {said}.",
-                undecided="Not run yet; at a smaller size not decided against all: {said}.",
+                yes="Not run yet; on Fashion-MNIST, smaller, yes: {said}.",
+                no="Not run yet; on Fashion-MNIST, smaller, no: {said}.",
+                undecided="Not run yet; on Fashion-MNIST, smaller, not decided against all: {said}.",
                 said=_FASHION,
                 brief="{cnn} times as sensitive as a CNN",
                 numbers={
