@@ -8,7 +8,8 @@ import threading
 import pytest
 
 from jostle.base.errors import FailureError, UsageError
-from jostle.engines import Done, Failed, Lost, Processes, Serial, choose
+from jostle.engines import Automatic, Done, Failed, Lost, Processes, Serial, choose
+from jostle.studies.workers import alone
 from tests.engines.toy import Toy
 
 
@@ -109,3 +110,11 @@ def test_a_script_without_a_guard_is_not_started_again(tmp_path):
 def test_wrong_arguments_are_one_clear_line(arguments, message):
     with pytest.raises(UsageError, match=message):
         choose(**arguments)
+
+
+def test_a_cell_of_a_study_starts_no_processes_of_its_own():
+    engine = Automatic(workers=2)
+    assert engine.is_possible
+    with alone("a cell"):
+        assert not engine.is_possible
+    assert engine.is_possible

@@ -5,6 +5,7 @@ this process goes on. They are started when the rest would take longer than ``le
 """
 
 import contextlib
+import contextvars
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -16,6 +17,18 @@ from jostle.engines.processes import Processes, cores
 
 # A judgement: workers had imported torch after 4 to 12 s. The break-even was not measured on a quiet machine.
 LEAST_SECONDS = 20.0
+
+_ONE_PROCESS = contextvars.ContextVar("one_process", default=False)
+
+
+@contextlib.contextmanager
+def one_process() -> Iterator[None]:
+    """Inside, ``Automatic`` starts no processes: so a worker starts no workers of its own."""
+    token = _ONE_PROCESS.set(True)
+    try:
+        yield
+    finally:
+        _ONE_PROCESS.reset(token)
 
 
 @dataclass(frozen=True)
@@ -38,7 +51,7 @@ class Automatic(Engine):
     @property
     def is_possible(self) -> bool:
         """Whether there could be several processes at all."""
-        return self.count > 1 and sys.platform != "win32"
+        return self.count > 1 and sys.platform != "win32" and not _ONE_PROCESS.get()
 
     @contextlib.contextmanager
     def crew(self, work: Work) -> Iterator[Pool]:

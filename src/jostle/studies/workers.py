@@ -21,6 +21,7 @@ from jostle.base.files import set_aside
 from jostle.base.progress import State
 from jostle.base.store import Record
 from jostle.engines import Done, Engine, Lost
+from jostle.engines.automatic import one_process
 from jostle.engines.engine import describe
 from jostle.studies.schema import Struct, to_plain
 from jostle.studies.settings import Settings
@@ -115,13 +116,16 @@ def _plain_record(record: object) -> Record:
 
 @contextlib.contextmanager
 def alone(key: str) -> Iterator[None]:
-    """Inside, global states of torch, numpy and Python are a function of ``key``; afterwards they are as before."""
+    """Inside, global states of torch, numpy and Python are a function of ``key``; afterwards they are as before.
+
+    A cell has one core: it starts no processes of its own, so that its minutes are those of a core.
+    """
     import torch  # only here: a study that is finished does not wait for it
 
     seed = int.from_bytes(hashlib.sha256(f"jostle cell {key}".encode()).digest()[:4], "big")
     threads, dtype = torch.get_num_threads(), torch.get_default_dtype()
     python, numpy = random.getstate(), np.random.get_state()  # noqa: NPY002
-    with torch.random.fork_rng(devices=[]):
+    with torch.random.fork_rng(devices=[]), one_process():
         try:
             torch.set_num_threads(1)
             torch.set_default_dtype(torch.float32)
