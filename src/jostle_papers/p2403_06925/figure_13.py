@@ -53,7 +53,8 @@ class Figure13(TrainingStudy):
     title = "MNIST, digits below 5 or not: a vision transformer against an MLP"
     claim = (
         "On binary MNIST, where a patch is replaced by a patch of the data, the vision transformer is less sensitive "
-        "than an MLP of the same training accuracy (at our setting, small scale: 3,000 digits, 99.5 %)."
+        "than an MLP of the same training accuracy (at our setting: small scale has 3,000 digits and 99.5 % of them "
+        "right, paper scale all 60,000 and 97 %)."
     )
     source = "Appendix A.1 and Figure 13"
     version = 2
@@ -67,15 +68,17 @@ class Figure13(TrainingStudy):
             max_epochs=150, target_accuracy=0.995, passes=4_000,
         ),
         "paper": replace(
-            _COMMON, networks=_networks(0.01), dataset="mnist", max_epochs=60, target_accuracy=0.999, passes=8_000,
+            _COMMON, seeds=5, networks=_networks(0.01), dataset="mnist", max_epochs=60, target_accuracy=_EARLIER,
+            passes=8_000,
         ),
     }  # fmt: skip
     deviations = (
         "The paper replaces a patch by a random one and does not say from which distribution. The claim is judged with "
         "patches of the training images, drawn from all places of all of them; standard normal and uniform pixels, and "
         "noise that is added, are measured beside it.",
-        "Training ends at 99.5 % training accuracy (paper scale: 99.9 %, or after 60 epochs), where the networks are "
-        "compared; the paper does not give its epochs.",
+        "Training ends at 99.5 % training accuracy (paper scale: 97 %, or after 60 epochs), where the networks are "
+        "compared; the paper does not give its epochs. Paper scale first had 99.9 % as its aim, lowered before a "
+        "number of an MLP was seen: a transformer had 97 % right after 23 epochs, and less than 98 % after 55.",
         "Small scale: 3,000 digits, drawn anew for every seed, and a learning rate of 0.05 instead of 0.01, which "
         "would need five times as long.",
         "Version 1 added noise of variance 1 and judged that. It was replaced after its records had been seen, by what "
@@ -97,9 +100,9 @@ class Figure13(TrainingStudy):
             )
             for final in list(records.settings.final)[1:]  # the first is that of the claim
         ]
-        earlier = is_smaller(
-            f"sensitivity of {_VIT} / of {_MLP}, where each first had {_EARLIER:.0%} of its digits right",
-            *in_common(*(sensitivity_at_accuracy(records, name, _EARLIER) for name in (_VIT, _MLP))),
-        )
+        if (records.settings.target_accuracy or 1.0) > _EARLIER:
+            at = f"where each first had {_EARLIER:.0%} of its digits right"
+            values = in_common(*(sensitivity_at_accuracy(records, name, _EARLIER) for name in (_VIT, _MLP)))
+            others.insert(0, is_smaller(f"sensitivity of {_VIT} / of {_MLP}, {at}", *values))
         same = is_within_factor(f"sensitivity of {_VIT} and of {_MLP} are about the same", vit, mlp, 1.25)
-        return [claimed, *map(beyond, [same, earlier, *others, *counted])]
+        return [claimed, *map(beyond, [same, *others, *counted])]
