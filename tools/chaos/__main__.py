@@ -25,10 +25,19 @@ def main() -> None:
     parser.add_argument("--work", type=Path, default=record.ROOT / "runs" / "chaos", help="folder for files")
     parser.add_argument("--record", type=Path, default=record.RECORD, help="file of all counts")
     parser.add_argument("--page", type=Path, default=record.ROOT / "docs" / "chaos.md", help="page that is written")
+    parser.add_argument("--fresh", action="store_true", help="forget earlier counts of the attacks that are asked for")
+    parser.add_argument(
+        "--mended", nargs=3, metavar=("ATTACK", "WORDS", "TEST"), help="faults with these words have this test now"
+    )
     given = parser.parse_args()
+    chosen = [name for name in ATTACKS if getattr(given, name)]
+    if given.fresh:
+        record.start_again(given.record, chosen)
+    if given.mended:
+        print(record.mend(given.record, *given.mended), "faults are mended")  # noqa: T201
     os.environ["OMP_NUM_THREADS"] = "1"
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    if any(getattr(given, name) for name in ATTACKS):
+    if chosen:
         forks.warm_up()
     try:
         _run(given)

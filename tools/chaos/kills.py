@@ -1,7 +1,7 @@
 """Kills at random moments: whatever is killed, and how, goes on when it is started again and ends with the same bytes.
 
-What is killed: every study at smoke scale, by one process or two workers; the demo; and commands that write a result
-and a page. Who is killed: the process of the command, one of its workers, or all of them at once. How: SIGKILL,
+What is killed: every study at smoke scale, and commands that write a result and a page, by one process or two workers;
+and the demo. Who is killed: the process of the command, one of its workers, or all of them at once. How: SIGKILL,
 SIGTERM, SIGINT, SIGHUP. A command without checkpoints, such as ``jostle measure``, writes its files at the end; each
 must be whole or absent.
 """
@@ -30,6 +30,7 @@ _PATIENCE = 60.0  # seconds between a signal and the end
 _PARTS_OF_A_RUN = 6  # the mean time to a kill is this part of the whole
 _SOON, _LATE = 0.05, 1.5  # seconds, bounds of that mean
 _COLD = 0.7  # seconds after which Python has come to jostle
+_WITH_WORKERS = 0.35  # share of the kills of commands that can have worker processes
 _INTERRUPTED = 130
 _VARYING = ("provenance", "seconds", "timings")  # of results; with times or machines in them
 
@@ -63,9 +64,10 @@ def victims() -> list[Victim]:
     sample = ("--model", "sample:mlp", *subject)
     noise = ("--perturbation", "gaussian-noise:std=1", "--max-passes", "20000")
     commands = [
-        Victim("measure", ("measure", *sample, *noise, *saved)),
-        Victim("compare", ("compare", *sample, "--model", "sample:cnn", *noise, *saved)),
-        Victim("sweep", ("sweep", *sample, "--stds", "0.5", "2", "--max-passes", "4000", "-o", "{out}/r.json")),
+        Victim("measure", ("measure", *sample, *noise, *saved), can_have_workers=True),
+        Victim("compare", ("compare", *sample, "--model", "sample:cnn", *noise, *saved), can_have_workers=True),
+        Victim("sweep", ("sweep", *sample, "--stds", "0.5", "2", "--max-passes", "4000", "-o", "{out}/r.json"),
+               can_have_workers=True),
         Victim("boolean", ("boolean", "majority", "--n", "13", "--figure", "{out}/f.svg")),
         Victim("demo", ("demo", "--quick", "--out", "{out}/demo")),
     ]
@@ -171,8 +173,9 @@ class Attack:
     def _kill_once(self, victim: Victim, out: Path, seconds: float) -> None:
         rng = self.rng
         is_cold = rng.random() < self.share_of_cold
-        workers = 2 if victim.can_have_workers and (is_cold or rng.random() < 0.15) else 1
-        who, how = rng.choice(("parent", "worker", "group") if workers > 1 else ("parent",)), rng.choice(list(SIGNALS))
+        workers = 2 if victim.can_have_workers and (is_cold or rng.random() < _WITH_WORKERS) else 1
+        who = rng.choice(("parent", "worker", "worker", "group", "group") if workers > 1 else ("parent",))
+        how = rng.choice(list(SIGNALS))
         act = cold_command if is_cold else command
         running = Running(act(victim.command(out, workers), memory=None), out)
         mean = min(max(seconds / _PARTS_OF_A_RUN, _SOON), _LATE)

@@ -18,10 +18,7 @@ _ABOUT = {
     "the command, `worker` one of its worker processes, `group` all of them at once. Most processes are "
     "forks of one that has imported torch, which makes a kill cheap; {cold} kills hit a new `python -m "
     "jostle` with two workers. `jostle measure` and its kin have no checkpoints: runs are short, "
-    "Ctrl-C gives the interval so far, and their files are whole or absent. All kills were made before "
-    "work went through engines. The server that forks the processes of this attack died twice: what failed because "
-    "of that was taken out of the faults by hand, and the kills of that time still count. What was mended was sorted "
-    "by hand, too, and the hang was not made to happen again.",
+    "Ctrl-C gives the interval so far, and their files are whole or absent.",
     "files": "Good files of every format that jostle reads, with one to three changes: bits, bytes, lengths, "
     "numbers, cuts, parts of other files, pickles that would run code. A file must be read or refused in "
     "one line. Where a format has a checksum, what is read must be what was written.",
@@ -86,7 +83,7 @@ def _section(name: str, found: dict[str, Any]) -> list[str]:
         lines += ["", f"Commands: {len(found['where'])}, started until the end and compared {ended:,} times."]
     if found.get("mended"):
         lines += ["", "Found on the way, and mended with a test:", ""]
-        lines += [f"- {fault['kind']}: {_short(fault['what'])}" for fault in found["mended"]]
+        lines += [f"- {fault['kind']}: {_short(fault['what'])} (`{fault['test']}`)" for fault in found["mended"]]
     commits = sorted({session["commit"] for session in found["sessions"]})
     machine = found["sessions"][-1]
     lines += [

@@ -25,7 +25,7 @@ class Count:
         ended: how many ended in which way.
         faults: what must not be: ``kind`` and ``what``.
 
-    In the file, a fault that was mended, with a test, is moved by hand from ``faults`` to ``mended``.
+    ``mend`` moves a fault that was mended, with a test, from ``faults`` to ``mended``.
     """
 
     tried: Counter[str] = field(default_factory=Counter)
@@ -58,6 +58,32 @@ def add(path: Path, attack: str, count: Count) -> None:
     write_text(path, json.dumps(record, indent=1, sort_keys=True) + "\n")
     for part in (count.tried, count.where, count.ended, count.faults):
         part.clear()
+
+
+def start_again(path: Path, attacks: list[str]) -> None:
+    """Forget what is known of these attacks."""
+    kept = {name: found for name, found in read(path).items() if name not in attacks}
+    write_text(path, json.dumps(kept, indent=1, sort_keys=True) + "\n")
+
+
+def mend(path: Path, attack: str, words: str, test: str) -> int:
+    """Move the faults of an attack in which these words occur to those that were mended.
+
+    Arguments:
+        path: of the record.
+        attack: its name.
+        words: a part of what the record says about the faults.
+        test: the test that fails without the mend, as pytest calls it.
+
+    Returns how many there were.
+    """
+    record = read(path)
+    found = record[attack]
+    chosen = [fault for fault in found["faults"] if words in fault["what"]]
+    found["faults"] = [fault for fault in found["faults"] if fault not in chosen]
+    found["mended"] += [fault | {"test": test} for fault in chosen]
+    write_text(path, json.dumps(record, indent=1, sort_keys=True) + "\n")
+    return len(chosen)
 
 
 def _sum(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
