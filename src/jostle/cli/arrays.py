@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from jostle.base.errors import UsageError
+from jostle.cli.labels import as_labels
 
 _LABELS = ("labels", "y", "label", "target", "targets")  # names of arrays that are not inputs
 
@@ -54,7 +55,7 @@ def read_arrays(path: Path, notes: list[str]) -> tuple[Any, Tensor | None]:
     inputs = tensors if len(tensors) > 1 else next(iter(tensors.values()))
     for key in (key for key in _LABELS if key in arrays):
         try:
-            return inputs, _labels(arrays[key], len(next(iter(tensors.values()))))
+            return inputs, as_labels(arrays[key], len(next(iter(tensors.values()))))
         except ValueError as reason:
             notes.append(f"no accuracy: the labels {key!r} of {path} cannot be used, {reason}")
     return inputs, None
@@ -70,14 +71,3 @@ def _tensor(path: Path, array: Any, name: str = "") -> Tensor:
         hint = ", of texts csv:FILE" if kind == "text" else ""
         raise UsageError(f"--data {path} holds {kind}{name}; expected an array of numbers{hint}") from None
 
-
-def _labels(given: Any, count: int) -> Tensor:
-    """The class of each input, (count,); raises ``ValueError`` with the reason if these are no such numbers."""
-    array = np.asarray(given)
-    if array.dtype.kind not in "biuf":
-        raise ValueError(f"they are {'text' if array.dtype.kind in 'SUT' else array.dtype}; expected numbers from 0 on")
-    if array.shape != (count,):
-        raise ValueError(f"they have shape {array.shape}; expected ({count},), the number of the class of each input")
-    if not np.isfinite(array).all() or (array != np.round(array)).any():
-        raise ValueError("not all of them are whole numbers")
-    return torch.from_numpy(array.astype(np.int64))

@@ -21,6 +21,7 @@ from jostle.base import specs
 from jostle.base.errors import UsageError
 from jostle.base.model import parameter_type
 from jostle.cli.arrays import READERS, read_arrays
+from jostle.cli.labels import folder_labels, with_labels
 from jostle.cli.options import SamplingOptions, SubjectOptions
 from jostle.cli.prompts import response_for, typed_texts
 from jostle.cli.texts import Texts, as_text_functions, class_names, read_texts, reads_strings, text_view
@@ -258,6 +259,8 @@ def read_subject(
     plain = unwrap(models)
     view = specs.build(VIEWS, spec, "tokens", TokenView)
     matched = match_inputs(inputs, plain.values())
+    if labelled and isinstance(inputs, ImageFiles):
+        labels = folder_labels(inputs, models, notes)
     return Subject(plain, models, matched, view, labels=labels if labelled else None, notes=notes if labelled else [])
 
 
@@ -502,7 +505,8 @@ def load_inputs(
     if has_no_splits(spec) and split != "train":
         raise UsageError(f"--split {split}: --data {spec} has no splits, it is used as it is: leave --split out")
     if spec.startswith("py:"):
-        return _first(call_factory(spec), limit), None
+        inputs, labels = with_labels(call_factory(spec), spec, [] if notes is None else notes)
+        return _first(inputs, limit), _first(labels, limit)
     if spec.startswith(PREFIX):
         return open_images(spec, split, limit), None
     if has_no_splits(spec):
@@ -569,7 +573,7 @@ def check_name(spec: str) -> None:
     if path.is_dir():
         raise UsageError(f"--data {spec} is a folder, not a dataset: write images:{spec} for the images in it")
     if any(suffix in _TABLES for suffix in path.suffixes):
-        raise UsageError(f"--data {spec} is a table, not a dataset: write csv:{spec} for the texts in it")
+        raise UsageError(f"--data {spec} is a table, not a dataset: write csv:{spec} for what is in it")
     if path.suffix.lower() in SUFFIXES:
         raise UsageError(f"--data {spec} is one image, not a dataset: write images:{path.parent} for its folder")
     if path.is_file():
