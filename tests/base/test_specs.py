@@ -62,6 +62,15 @@ def test_wrong_specs_are_one_clear_line(registry, spec, message):
     assert "\n" not in str(error.value)
 
 
+def test_a_function_in_the_place_of_an_object_gets_a_hint():
+    with pytest.raises(UsageError) as error:
+        specs.build(PERTURBATIONS, len, "perturbation", GaussianNoise)
+    assert str(error.value).startswith(
+        "perturbation=len is a function and not a perturbation: write a small class, as docs/add-your-own.md shows, or "
+        "give one of jostle's objects or names: correlated, deletion"
+    )
+
+
 @pytest.mark.parametrize(
     ("text", "positional", "named"),
     [

@@ -315,3 +315,15 @@ def test_the_words_help_and_version(capsys, folder):
 def test_a_summary_is_not_cut_at_an_ellipsis(capsys, folder):
     out = " ".join(run(capsys, "list", "corruptions")[1].split())
     assert "up to the largest: it came near" in out
+
+
+@pytest.mark.parametrize("words", ["boolean parity --n 3", "run 2403.06925/proposition-3.1 --quiet"])
+def test_a_working_directory_that_is_gone_is_one_clear_line(tmp_path, words):
+    program = (
+        "import os, sys; os.mkdir('gone'); os.chdir('gone'); os.rmdir(os.getcwd()); from jostle.cli import main; "
+        "main(sys.argv[1:])"
+    )
+    command = [sys.executable, "-c", program, *words.split()]
+    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    said = "jostle: the folder in which this command was started is gone: change to one that exists\n"
+    assert (ended.returncode, ended.stdout, ended.stderr) == (1, "", said)

@@ -1,4 +1,4 @@
-"""Right classes of inputs: folders of images that are called like a model's classes, and (inputs, labels) of a function."""
+"""Right classes of inputs: folders of images that are called like classes, and (inputs, labels) of a function."""
 
 import json
 
@@ -105,7 +105,10 @@ def test_one_folder_has_no_classes_and_nothing_is_said(capsys, folder):
         ("right", "75 % accuracy on all 4 inputs"),
         ("listed", "100 % accuracy on all 4 inputs"),
         ("dataset", "75 % accuracy on all 4 inputs"),
-        ("strings", "no accuracy: the labels that py:labelled_models.py:strings returned cannot be used, they are text"),
+        (
+            "strings",
+            "the labels that py:labelled_models.py:strings returned cannot be used, they are text",
+        ),
         ("short", "cannot be used, they have shape (1,); expected (4,)"),
     ],
 )
@@ -122,3 +125,34 @@ def test_a_limit_takes_inputs_and_labels(capsys, folder):
     code, out, _ = measured(capsys, "rows", "py:labelled_models.py:right", "coordinates", "--json")
     assert json.loads(out)["settings"]["num_inputs"] == 4
     assert torch.get_default_dtype() in (torch.float32, torch.float64)
+
+
+COUNTING = """
+import torch
+def make():
+    def model(x):
+        with open("asked", "a") as file:
+            file.write(f"{len(x)}\\n")
+        return torch.stack([x.sum(dim=1), 0.1 * x[:, 0]], dim=1)
+    return model
+"""
+CHECKS = 40  # passes that are for looking at the model, at most
+
+
+@pytest.mark.parametrize(("most", "inputs"), [(200, 400), (300, 30), (1000, 400), (5000, 400)])
+def test_no_more_passes_than_asked_for_where_labels_are_known(capsys, folder, most, inputs):
+    """Clean answers for the accuracy, and for whether flips mean errors, are passes too."""
+    numbers = np.random.default_rng(0)
+    np.savez("x.npz", x=numbers.standard_normal((inputs, 5)).astype(np.float32), y=numbers.integers(0, 2, inputs))
+    (folder / "counting_model.py").write_text(COUNTING)
+    words = ("--data", "x.npz", "--tokens", "coordinates", "--half-width", 0.0001, "--quiet", "--json")
+    code, out, err = run(
+        capsys, "measure", "--model", "py:counting_model.py:make", *words, "--max-passes", most, "--workers", 1
+    )
+    assert (code, err) == (0, "")
+    found = json.loads(out)
+    assert found["stopped"] == "max_passes"
+    assert "certainty" in found
+    asked = sum(map(int, (folder / "asked").read_text().split()))
+    assert found["passes"] <= asked
+    assert 0.5 * most < asked <= most + CHECKS

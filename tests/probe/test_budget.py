@@ -5,6 +5,7 @@ import pytest
 import torch
 
 import jostle
+from jostle.estimates import JostleWarning
 from jostle.probe import Probe
 from jostle.probe.budget import Budget, Rung, plan_ladder
 from jostle.tokens import Coordinates, Inputs
@@ -46,6 +47,16 @@ def test_the_probe_keeps_to_its_share_and_says_what_it_left_out(share, pass_seco
     assert len(skipped) + len(history["step"]) == 12  # every step that was due is accounted for
     precise = history["high"] - history["low"] <= 0.04
     assert np.all(precise | (history["halvings"] > 0) | np.isin(history["step"], noted(probe)))
+
+
+def test_the_first_step_that_is_skipped_is_said_once_in_a_loop_of_ones_own():
+    with pytest.warns(JostleWarning) as caught:
+        probe, _ = watched_run(step_seconds=0.1, pass_seconds=0.1, share=0.01)
+    said = [str(one.message) for one in caught if "skipped" in str(one.message)]
+    first = next(note for note in probe.notes if "skipped" in note).split(":")[0]
+    assert len(said) == 1
+    assert said[0].startswith(f"{first} was due and is skipped, as others may be, to stay within share=0.01")
+    assert said[0].endswith("give Probe(share=None) to measure all of them, or a larger share")
 
 
 def noted(probe):

@@ -29,6 +29,11 @@ def build(registry: Registry[type[Thing]], spec: str | Thing, argument: str, kin
         raise UsageError(f"{argument}={spec.__name__} is a class; give an object, for example {spec.__name__}(...)")
     if not isinstance(spec, kind):
         known = ", ".join(registry.names())
+        if inspect.isroutine(spec):
+            raise UsageError(
+                f"{argument}={spec.__name__} is a function and not a {registry.kind}: write a small class, as "
+                f"docs/add-your-own.md shows, or give one of jostle's objects or names: {known}"
+            )
         raise UsageError(
             f"{argument}={spec!r} is not a {registry.kind}; give one of jostle's objects or names: {known}"
         )

@@ -10,6 +10,7 @@ import os
 import signal
 import sys
 import traceback
+from pathlib import Path
 from typing import Any, NoReturn
 
 __all__ = ["main"]
@@ -61,6 +62,8 @@ def _run(words: list[str], debug: bool) -> None:
     from jostle.cli.config import configured, take_config
     from jostle.cli.output import remember_command, results_only
 
+    if not _has_folder():  # libraries below torch end the process then
+        _fail("the folder in which this command was started is gone: change to one that exists", 1, debug)
     remember_command(words)
     _keep_memory()
     try:
@@ -83,6 +86,15 @@ def _run(words: list[str], debug: bool) -> None:
         _fail(reason if error.filename is None else f"{error.filename}: {reason}", 1, debug)
     except MemoryError:
         _fail("out of memory; try a smaller --batch-size, or fewer inputs", 1, debug)
+
+
+def _has_folder() -> bool:
+    """Whether the working directory still exists."""
+    try:
+        Path.cwd()
+    except OSError:
+        return False
+    return True
 
 
 def _fail(message: str, code: int, debug: bool) -> NoReturn:

@@ -70,4 +70,3 @@ def _tensor(path: Path, array: Any, name: str = "") -> Tensor:
         kind = "text" if array.dtype.kind in "SUT" else str(array.dtype)
         hint = ", of texts csv:FILE" if kind == "text" else ""
         raise UsageError(f"--data {path} holds {kind}{name}; expected an array of numbers{hint}") from None
-

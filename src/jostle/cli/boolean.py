@@ -25,8 +25,10 @@ _PICTURES = (".svg", ".png", ".pdf")
 
 NAME_HELP = (
     "A name with options (jostle list functions), e.g. parity, majority, sparse-parity:k=3, threshold:weights=3/1/1; "
-    "or a truth table: .npy, .txt or .csv with 2^n values in the order of itertools.product((-1, 1), repeat=n)."
+    "a formula, e.g. 'x0 and not (x1 xor x2)'; or a truth table: .npy, .txt or .csv with 2^n values in the order of "
+    "itertools.product((-1, 1), repeat=n)."
 )
+N_HELP = "Number of bits; not needed for a truth table or a formula."
 MODEL_HELP = (
     "Instead of a name: a network that takes (batch, n) of -1 and 1, py:MODULE_OR_FILE:FACTORY[:key=value,...] or, "
     "with --shape, zoo:NAME[:key=value,...]. Its prediction is analysed: the sign of one logit, or the larger of two."
@@ -46,7 +48,8 @@ def boolean(
     name: Annotated[str | None, Parameter(group=FUNCTION, help=NAME_HELP)] = None,
     *,
     n: Annotated[
-        int | None, Parameter(converter=whole, group=FUNCTION, help="Number of bits; not needed for a truth table.")
+        int | None,
+        Parameter(converter=whole, group=FUNCTION, help="Number of bits; not needed for a truth table or a formula."),
     ] = None,
     model: Annotated[str | None, Parameter(group=FUNCTION, help=MODEL_HELP)] = None,
     weights: Annotated[str | None, Parameter(group=FUNCTION, help="A .safetensors or .pt file for the model.")] = None,
@@ -76,6 +79,7 @@ def boolean(
 
       jostle boolean parity --n 10
       jostle boolean sparse-parity:k=3 --n 12 --figure parity.svg
+      jostle boolean "x0 and not (x1 xor x2)"
       jostle boolean table.txt
       jostle boolean --model py:my_model.py:make --weights my.safetensors --n 10
     """
@@ -86,6 +90,7 @@ def boolean(
     known, f = (None, None) if name is None else _load_function(name, n)
     if model is not None:
         f = _load_network(model, weights, shape, n, seed)
+    n = _bits_of(f, n)
     if method == "sampled" or (method == "auto" and (n or 0) > LARGEST):
         for flag, value in (("--figure", figure), ("--coefficients", coefficients)):
             if value:
@@ -142,9 +147,12 @@ def _check_figure(figure: Path | None, name: str | None, weights: str | None, *,
 def _load_function(name: str, n: int | None) -> tuple["KnownFunction | None", Any]:
     """A function of the library and its closed forms, or the table of a file."""
     from jostle.boolean import functions, read_table
+    from jostle.boolean.formulas import is_formula, parse
 
     if Path(name).suffix.lower() in _FILES:
         return None, read_table(Path(name))
+    if is_formula(name) and not Path(name).is_file():
+        return None, parse(name)
     if Path(name).is_file():
         raise UsageError(f"truth table file {name} must end in {', '.join(_FILES)}")
     if n is None:
@@ -152,6 +160,16 @@ def _load_function(name: str, n: int | None) -> tuple["KnownFunction | None", An
         raise UsageError(f"how many bits? Give --n, for example jostle boolean {name} --n 10")
     known = functions.create(name, n=n)
     return known, known
+
+
+def _bits_of(f: Any, n: int | None) -> int | None:
+    """The number of bits: ``--n``, or as many as a formula has."""
+    needed = getattr(f, "bits", None)
+    if needed is None or n is None:
+        return n if needed is None else int(needed)
+    if n < needed:
+        raise UsageError(f"--n {n}: the formula {f.text!r} has {needed} bits, x0 to x{needed - 1}")
+    return n
 
 
 def _load_network(model: str, weights: str | None, shape: str | None, n: int | None, seed: int) -> Callable[..., Any]:

@@ -1,4 +1,4 @@
-"""The right classes of inputs: by the folders of images, and beside the inputs that a function of people's own returns."""
+"""The right classes of inputs: by the folders of images, and beside the inputs that a function returns."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -93,4 +93,3 @@ def as_labels(given: Any, count: int) -> Tensor:
     if not np.isfinite(array).all() or (array != np.round(array)).any():
         raise ValueError("not all of them are whole numbers")
     return torch.from_numpy(array.astype(np.int64))
-

@@ -20,7 +20,8 @@ from jostle.cli.options import (
 from jostle.cli.output import check_files, command_line, open_page, show, tell
 
 if TYPE_CHECKING:
-    from jostle.cli.subject import CleanAnswers, Subject
+    from jostle.cli.clean import CleanAnswers
+    from jostle.cli.subject import Subject
     from jostle.estimates import Comparison, Measurement
     from jostle.estimates.request import Request
 
@@ -117,6 +118,7 @@ def run_measurement(
     if cluster is not None:
         request = plan_for_clusters(request)
     answers = subject.ask_clean(request, shown=_shows_images(subject, request, options))
+    request = subject.leave_passes(request, answers)
     keeps = options.log_samples is not None
     is_quiet = options.quiet or not is_first()
     compared = run_request(request, subject.models, subject.inputs, not is_quiet, known, engine=engine, samples=keeps)

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
 import jostle.data
@@ -21,6 +20,7 @@ from jostle.base import specs
 from jostle.base.errors import UsageError
 from jostle.base.model import parameter_type
 from jostle.cli.arrays import READERS, read_arrays
+from jostle.cli.clean import CleanAnswers
 from jostle.cli.labels import folder_labels, with_labels
 from jostle.cli.options import SamplingOptions, SubjectOptions
 from jostle.cli.prompts import response_for, typed_texts
@@ -30,7 +30,7 @@ from jostle.data.image_folder import PREFIX, SUFFIXES, ImageFiles, open_images
 from jostle.data.table import DataTable
 from jostle.data.text_tokenizer import tokenizer_file
 from jostle.estimates import Comparison
-from jostle.estimates.per_input import with_certainty
+from jostle.estimates.per_input import plan_for_labels, with_certainty
 from jostle.estimates.request import Model, Request
 from jostle.integrations import TextNetwork, reader_of
 from jostle.integrations.python import call_factory
@@ -48,6 +48,7 @@ _TABLES = (".csv", ".tsv", ".tab")
 _ONLY_TEXTS = ("text", "label", "special", "tokenizer", "max_length")  # options
 _ASKED_CLEAN = 500  # inputs that models are asked about as they are, at most
 _TOKENS_ASKED_CLEAN, _FEWEST_TEXTS = 20_000, 20  # fewer texts if they are long
+_OF_PASSES_CLEAN = 10  # the part of --max-passes that may go into these
 _MEASURED_FOR_SIZE = 64  # texts whose embeddings say how large a token is
 _DIFFERENT_SIZES = 1.5  # from this ratio on, noise of one std is not the same noise for two models
 _UNIT = "rms"
@@ -79,7 +80,7 @@ class Subject:
     which_clean: str = ""
     accuracy_notes: list[str] = field(default_factory=list)
 
-    def ask_clean(self, request: Request, *, shown: bool = False) -> "CleanAnswers | None":
+    def ask_clean(self, request: Request, *, shown: bool = False) -> CleanAnswers | None:
         """Ask the models about the first inputs as they are, and note their accuracy; None if nothing comes of it.
 
         Arguments:
@@ -89,7 +90,7 @@ class Subject:
         labels_tokens = any(isinstance(one, TextNetwork) and one.task == "labels" for one in self.loaded.values())
         if labels_tokens or (self.texts is None and self.labels is None and not shown):
             return None
-        count = self._count_clean()
+        count = min(self._count_clean(), max(1, _most_passes(request) // _OF_PASSES_CLEAN))
         first = _first(self.inputs, count)
         outputs = clean_answers(self.models, first, request)
         names = {name: integrations.class_names(model) for name, model in self.loaded.items()}
@@ -116,6 +117,15 @@ class Subject:
             self.notes.append(f"flips are not compared with errors: {error}")
             return found
 
+    def leave_passes(self, request: Request, answers: CleanAnswers | None) -> Request:
+        """The request with as many passes less as were taken for clean answers, or will be if labels are given."""
+        plan = request.plan
+        if answers is not None and isinstance(plan, Until | DefaultPlan):
+            request = replace(request, plan=replace(plan, max_passes=max(1, plan.max_passes - len(answers))))
+        if self.labels is not None and isinstance(request.response, Flip):
+            request = plan_for_labels(request, len(self.labels))
+        return request
+
     def _count_clean(self) -> int:
         if self.texts is None:
             return _ASKED_CLEAN
@@ -123,87 +133,8 @@ class Subject:
         return min(_ASKED_CLEAN, max(int((tokens <= _TOKENS_ASKED_CLEAN).sum()), _FEWEST_TEXTS), len(tokens))
 
 
-@dataclass(frozen=True)
-class CleanAnswers:
-    """What models answer about the first inputs as they are.
-
-    Arguments:
-        outputs: for each model (inputs, classes).
-        labels: (inputs,) the right classes; None if they are not known.
-        classes: for each model the names of its classes; empty if it has none.
-    """
-
-    outputs: dict[str, Tensor]
-    labels: Tensor | None
-    classes: dict[str, tuple[str, ...]] = field(default_factory=dict)
-
-    def __len__(self) -> int:
-        return len(next(iter(self.outputs.values())))
-
-    @property
-    def have_classes(self) -> bool:
-        """Whether every model answers with one number, or with one for each class."""
-        return all(outputs.dim() <= 2 for outputs in self.outputs.values())
-
-    def accuracies(self) -> dict[str, float]:
-        """The share of inputs that a model gets right, for each model with a class for every label."""
-        if self.labels is None:
-            return {}
-        return {
-            name: float((self.predictions(name) == self.labels).double().mean())
-            for name in self.outputs
-            if not self.why_no_accuracy(name)
-        }
-
-    def why_no_accuracy(self, name: str) -> str:
-        """Why labels do not tell how often a model is right; empty if they do, or if there are none."""
-        if self.labels is None:
-            return ""
-        outputs = self.outputs[name]
-        if outputs.dim() > 2:
-            return f"it answers with {tuple(outputs.shape[1:])} numbers and not with one for each class"
-        classes = 2 if _is_single(outputs) else outputs.shape[1]
-        low, high = int(self.labels.min()), int(self.labels.max())
-        if 0 <= low <= high < classes:
-            return ""
-        return f"labels go from {low} to {high} and its classes from 0 to {classes - 1}"
-
-    def predictions(self, name: str) -> Tensor:
-        """(inputs,) the class that a model predicts; for a single output whether it is above 0."""
-        outputs = self.outputs[name]
-        return (outputs.reshape(len(outputs)) > 0).long() if _is_single(outputs) else outputs.argmax(dim=1)
-
-    def said(self) -> list[str]:
-        """For each input, what the models predict and how sure they are, and the right class if it is known."""
-        sentences = []
-        for row in range(len(self)):
-            parts = [f"{name} predicts {self._prediction(name, row)}" for name in self.outputs]
-            right = [] if self.labels is None else [f"labelled {int(self.labels[row])}"]
-            sentences.append(", ".join([*parts, *right]))
-        return sentences
-
-    def _prediction(self, name: str, row: int) -> str:
-        number, outputs = int(self.predictions(name)[row]), self.outputs[name]
-        known = self.classes.get(name, ())
-        word = known[number] if number < len(known) else f"class {number}"
-        if _is_single(outputs):
-            return word
-        return f"{word} ({percent(float(outputs[row].softmax(dim=0)[number]))})"
-
-    def margins(self) -> NDArray[np.float64]:
-        """(inputs,) how sure the least sure model is: by how much the first class is ahead of the second."""
-        return torch.stack([_margins(outputs) for outputs in self.outputs.values()]).amin(dim=0).numpy()
-
-
-def _is_single(outputs: Tensor) -> bool:
-    return outputs.dim() == 1 or outputs.shape[1] == 1
-
-
-def _margins(outputs: Tensor) -> Tensor:
-    if _is_single(outputs):
-        return outputs.reshape(len(outputs)).abs()
-    best = outputs.softmax(dim=1).topk(2, dim=1).values
-    return best[:, 0] - best[:, 1]
+def _most_passes(request: Request) -> int:
+    return request.plan.max_passes if isinstance(request.plan, Until | DefaultPlan) else sys.maxsize
 
 
 def read_subject(

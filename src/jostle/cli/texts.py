@@ -31,7 +31,7 @@ from jostle.report.texts import FlipCounts, flip_counts, legend, passage, rows_o
 from jostle.tokens import VIEWS, TextView, TokenView
 
 if TYPE_CHECKING:
-    from jostle.cli.subject import CleanAnswers
+    from jostle.cli.clean import CleanAnswers
     from jostle.estimates.request import Request
 
 _LABEL = "label"  # the column of labels, unless another is named

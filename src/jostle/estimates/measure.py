@@ -225,8 +225,8 @@ def _run_refined(
     """``run_request``, with what labels and clusters add."""
     if labels is None and cluster is None:
         return run_request(request, models, inputs, progress, samples=samples, engine=engine)
-    request = plan_for_labels(request) if cluster is None else plan_for_clusters(request)
     held = request.read_inputs(inputs, models.values())
+    request = plan_for_labels(request, len(held)) if cluster is None else plan_for_clusters(request)
     found = run_request(request, models, held, progress, samples=samples, engine=engine)
     return refine(found, request, models, held, labels, cluster)
 

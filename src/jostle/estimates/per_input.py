@@ -25,11 +25,19 @@ from jostle.tokens import Inputs, TokenFunction
 AnyMean = TypeVar("AnyMean", Measurement, Difference)
 
 
-def plan_for_labels(request: Request) -> Request:
-    """The request with uniform draws: adaptive ones would visit the inputs with a small margin more than others."""
-    if isinstance(request.plan, Until):
-        return replace(request, plan=replace(request.plan, adaptive=False))
-    return request
+def plan_for_labels(request: Request, count: int = 0) -> Request:
+    """The request with uniform draws: adaptive ones would visit the inputs with a small margin more than others.
+
+    Arguments:
+        request: what is asked.
+        count: of inputs that are asked once more afterwards, if they are visited; ``max_passes`` counts these too.
+            A visit takes two passes at least, so at most a third of all is needed for them.
+    """
+    plan = request.plan
+    if not isinstance(plan, Until | DefaultPlan):
+        return request
+    most = max(1, plan.max_passes - min(count, -(-plan.max_passes // 3)))
+    return replace(request, plan=replace(plan, adaptive=False, max_passes=most))
 
 
 def plan_for_clusters(request: Request) -> Request:

@@ -280,7 +280,7 @@ class StepRecorder:
         self._definition = {**self.measurement.describe(), "measures": sorted(self.measures)}
         self.log.check(self._definition)
         self._rungs = plan_ladder(self.measurement.plan, self.measurement.inputs, self.measurement.request.level)
-        self._has_measured = False
+        self._has_measured = self._has_skipped = False
         self._restore_times()
 
     def record(self, model: Model, step: int, *, is_forced: bool) -> Numbers | None:
@@ -304,6 +304,7 @@ class StepRecorder:
             allowance = Allowance(self.measurement.plan, 0, "") if is_forced else self.budget.choose(self._rungs)
             if allowance.plan is None:
                 self._write(lambda: self.log.add_note(step, allowance.note, "skipped"))
+                self._warn_of_skip(step)
                 return None
             try:
                 record = self._measure(model, step, allowance, allowance.plan)
@@ -315,6 +316,15 @@ class StepRecorder:
             self._has_measured = True
             self._warn_about(record)
         return _numbers(record)
+
+    def _warn_of_skip(self, step: int) -> None:
+        """Say at the first step that is skipped that others may follow."""
+        if not self._has_skipped:
+            self._warn(
+                f"step {step} was due and is skipped, as others may be, to stay within share={self.budget.share} of "
+                "the training time; give Probe(share=None) to measure all of them, or a larger share"
+            )
+        self._has_skipped = True
 
     def _measure(self, model: Model, step: int, allowance: Allowance, plan: Plan) -> Record:
         """The row of this step."""

@@ -243,12 +243,14 @@ class DefaultPlan:
         relative: the precision of other responses.
         max_passes: the most inputs that a model answers.
         most_tokens: the most tokens of all inputs together that are tried exhaustively.
+        adaptive: as for ``Until``.
     """
 
     half_width: float = 0.01
     relative: float = 0.05
     max_passes: int = 1_000_000
     most_tokens: int = 10_000
+    adaptive: bool = True
 
     def __post_init__(self) -> None:
         Until(half_width=self.half_width, max_passes=self.max_passes)
@@ -262,8 +264,8 @@ class DefaultPlan:
         if perturbation.is_deterministic and is_cheap:
             return Grid(draws=1)
         if response.is_binary:
-            return Until(half_width=self.half_width, max_passes=self.max_passes)
-        return Until(relative=self.relative, max_passes=self.max_passes)
+            return Until(half_width=self.half_width, max_passes=self.max_passes, adaptive=self.adaptive)
+        return Until(relative=self.relative, max_passes=self.max_passes, adaptive=self.adaptive)
 
 
 _MOST_PADDING = 0.05

@@ -10,6 +10,7 @@ import time
 
 import pytest
 import torch
+from safetensors.torch import load, load_file
 
 from jostle.base.errors import UsageError
 from jostle.base.store import Store
@@ -121,6 +122,27 @@ def test_a_second_run_does_no_work_and_changes_no_byte(finished, monkeypatch):
     again = demo(folder, QUICK).run()
     assert contents(again) == contents(records)
     assert (folder / "records.jsonl").read_bytes() == before
+
+
+@pytest.mark.parametrize("damage", ["cut", "flipped", "gone"])
+def test_a_damaged_checkpoint_is_kept_aside_and_its_network_trained_again(finished, tmp_path, damage):
+    folder, records, _ = finished
+    for path in folder.iterdir():
+        if path.is_file():
+            (tmp_path / path.name).write_bytes(path.read_bytes())
+    path, said = next(iter(sorted(tmp_path.glob("*.safetensors")))), list[str]()
+    whole = path.read_bytes()
+    changed = bytearray(whole)
+    changed[-5] ^= 1
+    path.unlink()
+    if damage != "gone":
+        path.write_bytes(whole[:1000] if damage == "cut" else bytes(changed))
+    again = Demo(tmp_path, QUICK, say=said.append, progress=False).run()
+    assert contents(again) == contents(records)
+    assert all(map(torch.equal, load_file(path).values(), load(whole).values()))  # the same network once more
+    assert [one for one in said if "the network is trained again" in one] == [
+        one for one in said if damage != "gone" and f"it was kept as {path.name}.damaged-1" in one
+    ]
 
 
 def test_other_settings_need_another_folder(finished):

@@ -13,7 +13,8 @@ import torch
 from torch import Tensor, nn
 
 from jostle import data, models
-from jostle.base.errors import UsageError
+from jostle.base.errors import KeptFileError, UsageError
+from jostle.base.files import set_aside
 from jostle.base.progress import State, reporter
 from jostle.base.store import Record
 from jostle.data import Dataset
@@ -23,7 +24,7 @@ from jostle.sampling import Grid, Until
 from jostle.studies.folder import only_here
 from jostle.studies.schema import to_plain
 from jostle.tokens import Patches
-from jostle.training import Epoch, evaluate, fit, load_weights
+from jostle.training import Epoch, checkpoints, evaluate, fit, load_weights
 from jostle_papers.own.demo.records import (
     EXAMPLE,
     DemoRecords,
@@ -86,7 +87,9 @@ class Demo:
         """The network at the target accuracy, with a record for every epoch on the way."""
         s, checkpoint = self.settings, self.folder / f"{name}.safetensors"
         model = models.create(network.model, seed=s.seed, **network.sizes)
-        if trained_key(name) in records.store:
+        self._set_damaged_aside(checkpoint)
+        is_known = trained_key(name) in records.store
+        if is_known and checkpoint.exists():
             load_weights(model, checkpoint)
             return model.eval()
         report = reporter(self.progress, f"train {name:<10}")
@@ -109,6 +112,8 @@ class Demo:
             )
         finally:
             report.close()
+        if is_known:  # only its file was lost
+            return model
         line = TrainedLine(
             epochs=history.epochs,
             train_accuracy=history.accuracies[-1],
@@ -122,6 +127,16 @@ class Demo:
             f"({line.test_accuracy:.1%} on unseen digits)"
         )
         return model
+
+    def _set_damaged_aside(self, checkpoint: Path) -> None:
+        """Keep a checkpoint that cannot be read under another name, so that its network is trained again."""
+        if not checkpoint.exists():
+            return
+        try:
+            checkpoints.load(checkpoint)
+        except KeptFileError as problem:
+            reason = str(problem).partition(";")[0]
+            self.say(f"{reason}; it was kept as {set_aside(checkpoint).name}, and the network is trained again")
 
     def _epoch(self, records: DemoRecords, name: str, epoch: Epoch, inputs: Tensor) -> EpochLine:
         key = epoch_key(name, epoch.number)
