@@ -66,8 +66,11 @@ def victims() -> list[Victim]:
     commands = [
         Victim("measure", ("measure", *sample, *noise, *saved), can_have_workers=True),
         Victim("compare", ("compare", *sample, "--model", "sample:cnn", *noise, *saved), can_have_workers=True),
-        Victim("sweep", ("sweep", *sample, "--stds", "0.5", "2", "--max-passes", "4000", "-o", "{out}/r.json"),
-               can_have_workers=True),
+        Victim(
+            "sweep",
+            ("sweep", *sample, "--stds", "0.5", "2", "--max-passes", "4000", "-o", "{out}/r.json"),
+            can_have_workers=True,
+        ),
         Victim("boolean", ("boolean", "majority", "--n", "13", "--figure", "{out}/f.svg")),
         Victim("demo", ("demo", "--quick", "--out", "{out}/demo")),
     ]
