@@ -8,6 +8,7 @@ import jostle
 from jostle import Embeddings
 from jostle.base.errors import UsageError
 from jostle.tokens import Site
+from jostle.tokens.sites import find_sites
 from tests.tokens.made_up_texts import PAD, Bag, network, padded, sentences
 
 PATHS = {
@@ -174,3 +175,22 @@ def test_the_bag_of_the_tests_knows_its_padding():
     both = [padded(texts, side)["input_ids"] for side in ("left", "right")]
     assert model.pad == PAD
     assert torch.allclose(model(both[0]), model(both[1]))
+
+
+class OneLayer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        layer = nn.Module()
+        layer.mlp, layer.attn = nn.Linear(2, 2), nn.Linear(2, 2)
+        self.h = nn.ModuleList([layer])
+
+
+def test_a_model_of_one_layer_has_a_layer():
+    assert find_sites(OneLayer(), "mlp") == ["h.0.mlp"]
+    assert find_sites(OneLayer(), "residual") == ["h.0"]
+
+
+def test_a_kind_that_a_model_lacks_is_not_offered_again():
+    with pytest.raises(UsageError) as error:
+        find_sites(nn.Linear(2, 2), "mlp")
+    assert str(error.value).startswith("site='mlp' is not found in Linear: give a path or pattern")

@@ -164,7 +164,8 @@ def warm_up() -> None:
             registry.get(name)
     for name in studies.names():
         studies.get(name)
-    for name in ("transformers", "tokenizers", "PIL.Image", "scipy.io"):
+    text_models = (f"transformers.models.{name}.modeling_{name}" for name in ("bert", "gpt2"))
+    for name in ("transformers", *text_models, "tokenizers", "PIL.Image", "scipy.io"):
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
     assert jostle.__version__

@@ -5,6 +5,7 @@ No file that jostle did not write may change, unless ``--force`` is among the wo
 
 import hashlib
 import random
+import shlex
 import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -61,17 +62,28 @@ LINES = (
     "try --help",
     "play --help",
     "demo --help",
-    "influence --help",
-    "change --help",
+    "completion bash",
     "help measure",
     "--version",
+    'boolean "x0 and not (x1 xor x2)" --json',
+)
+_TEXTS = "--data csv:texts.csv --quiet --limit 2"
+TEXT_LINES = (
+    f"measure --model hf:classifier {_TEXTS} {_FEW} --report t.html --examples 1 --example-draws 1 --json",
+    f"measure --model hf:classifier {_TEXTS} --tokens words --perturbation uniform-token --draws 1 --csv t.csv",
+    f"measure --model hf:language {_TEXTS} --tokens words --response kl --draws 1 --log-samples t.jsonl",
+    "measure --model hf:language --prompt 'a film' --prompt 'no plot' --answer yes --answer no --tokens words --quiet",
+    f"influence --model hf:language {_TEXTS} --response kl {_FEW} -o i.json --report i.html",
+    "influence --model hf:language --prompt film --quiet --json",
+    f"change --model hf:classifier {_TEXTS} --change typo --words 1 -o h.json --report h.html",
+    f"depth --model hf:language {_TEXTS} --site mlp --response kl --plot d.svg {_FEW}",
+    "depth --model py:net.py:make --data inputs.npy --site 1 --draws 1 --quiet",
 )
 
 
 def make_folder(folder: Path) -> None:
     """A folder with files of a user, which the commands above read."""
-    shutil.rmtree(folder, ignore_errors=True)
-    (folder / "photos").mkdir(parents=True)
+    (folder / "photos").mkdir(parents=True, exist_ok=True)
     rng = np.random.default_rng(0)
     images = rng.standard_normal((12, 1, 4, 4)).astype(np.float32)
     np.save(folder / "inputs.npy", images)
@@ -86,15 +98,43 @@ def make_folder(folder: Path) -> None:
     Image.fromarray(rng.integers(0, 255, (8, 8, 3), dtype=np.uint8)).save(folder / "photos" / "0.png")
 
 
+def add_text_models(folder: Path) -> None:
+    """A classifier of texts and a language model, small and random, as transformers saves them."""
+    from tokenizers import Tokenizer, models, pre_tokenizers
+    from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSequenceClassification
+
+    words = {word: number for number, word in enumerate(("[PAD]", "[UNK]", "a", "film", "no", "yes", "the", "plot"))}
+    tokenizer = Tokenizer(models.WordLevel(words, unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    tokenizer.add_special_tokens(["[PAD]", "[UNK]"])
+    wide = {"vocab_size": len(words), "pad_token_id": 0}
+    bert = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 8}
+    gpt = {"n_embd": 8, "n_layer": 1, "n_head": 2, "n_positions": 16, "bos_token_id": 1, "eos_token_id": 1}
+    for name, made in (
+        ("classifier", AutoModelForSequenceClassification.from_config(AutoConfig.for_model("bert", **bert, **wide))),
+        ("language", AutoModelForCausalLM.from_config(AutoConfig.for_model("gpt2", **gpt, **wide))),
+    ):
+        made.float().save_pretrained(folder / name)
+        tokenizer.save(str(folder / name / "tokenizer.json"))
+        (folder / name / "tokenizer_config.json").write_text(
+            '{"tokenizer_class": "PreTrainedTokenizerFast", "pad_token": "[PAD]"}'
+        )
+
+
 def run(work: Path, number: int, seed: int, keep: Callable[[Count], None], _: Mapping[str, int]) -> None:
     """Run so many mutated command lines; arguments as of ``kills.run``."""
     rng, count, folder = random.Random(seed), Count(), work / "home"
+    shutil.rmtree(folder, ignore_errors=True)
     make_folder(folder)
-    others = sorted({word for line in LINES for word in line.split()})
-    for line in LINES:
-        _judge(line.split(), call(line.split(), folder, _SECONDS), count, must_work=True)
+    add_text_models(folder)
+    lines = [shlex.split(line) for line in (*LINES, *TEXT_LINES)]
+    others = sorted({word for line in lines for word in line})
+    for line in lines:
+        _judge(line, call(line, folder, _SECONDS), count, must_work=True)
     for done in range(1, number + 1):
-        words = mutate(rng.choice(LINES).split(), rng, others)
+        words = mutate(rng.choice(lines), rng, others)
+        if words[:1] == ["demo"] and "--quick" not in words:
+            words.append("--quick")  # the whole demo takes minutes
         attack(words, folder, count)
         if done % 50 == 0:
             keep(count)

@@ -237,6 +237,11 @@ def find_sites(model: Any, site: str) -> list[str]:
         found = [path for path in found if path.count(".") == depth]  # mlp, and not what is in an mlp
     else:
         found = [place for layer in _layers(modules) for place in _parts_of(layer, site, modules)]
+    if not found and site in KINDS:
+        raise UsageError(
+            f"site={site!r} is not found in {type(model).__name__}: give a path or pattern of model.named_modules(), for "
+            "example blocks.*.mlp"
+        )
     if not found:
         raise UsageError(
             f"site={site!r} is no module of {type(model).__name__}: give {', '.join(KINDS)}, or a path or pattern of "
@@ -246,17 +251,21 @@ def find_sites(model: Any, site: str) -> list[str]:
 
 
 def _layers(modules: Mapping[str, nn.Module]) -> list[str]:
-    """The paths of the layers: those of the longest list, or chain, of modules of one kind; if none, of any kinds."""
+    """The paths of the layers: those of the longest list, or chain, of modules of one kind; if none, of any kinds.
+
+    A list of one is that of a model with one layer, if there is no longer one.
+    """
     lists = [
-        (len({type(one) for one in module}) == 1, len(module), path)
+        (len(module) > 1, len({type(one) for one in module}) == 1, len(module), path)
         for path, module in modules.items()
-        if isinstance(module, nn.ModuleList | nn.Sequential) and len(module) > 1
+        if (isinstance(module, nn.ModuleList) and len(module))
+        or (isinstance(module, nn.Sequential) and len(module) > 1)
     ]
     if not lists:
         return []
-    best = max(each[:2] for each in lists)
+    best = max(each[:3] for each in lists)
     path = next(path for *each, path in lists if tuple(each) == best)
-    return [f"{path}.{number}" if path else str(number) for number in range(best[1])]
+    return [f"{path}.{number}" if path else str(number) for number in range(best[2])]
 
 
 def _parts_of(layer: str, kind: str, modules: Mapping[str, nn.Module]) -> list[str]:
