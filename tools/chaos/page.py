@@ -83,7 +83,7 @@ def _section(name: str, found: dict[str, Any]) -> list[str]:
         lines += ["", f"Commands: {len(found['where'])}, started until the end and compared {ended:,} times."]
     if found.get("mended"):
         lines += ["", "Found on the way, and mended with a test:", ""]
-        lines += [f"- {fault['kind']}: {_short(fault['what'])} (`{fault['test']}`)" for fault in found["mended"]]
+        lines += [f"- {fault['kind']}: {_short(fault['what'])}{_tested(fault)}" for fault in found["mended"]]
     commits = sorted({session["commit"] for session in found["sessions"]})
     machine = found["sessions"][-1]
     lines += [
@@ -96,6 +96,10 @@ def _section(name: str, found: dict[str, Any]) -> list[str]:
 def _table(head: str, counts: dict[str, int]) -> list[str]:
     rows = [f"| {key} | {count:,} |" for key, count in sorted(counts.items())]
     return [f"| {head} | count |", "|---|---:|", *rows]
+
+
+def _tested(fault: dict[str, str]) -> str:
+    return f" (`{fault['test']}`)" if "test" in fault else ""
 
 
 def _short(text: str) -> str:

@@ -239,8 +239,8 @@ def find_sites(model: Any, site: str) -> list[str]:
         found = [place for layer in _layers(modules) for place in _parts_of(layer, site, modules)]
     if not found and site in KINDS:
         raise UsageError(
-            f"site={site!r} is not found in {type(model).__name__}: give a path or pattern of model.named_modules(), for "
-            "example blocks.*.mlp"
+            f"site={site!r} is not found in {type(model).__name__}: give a path or pattern of model.named_modules(), "
+            "for example blocks.*.mlp"
         )
     if not found:
         raise UsageError(
