@@ -61,7 +61,9 @@ def stop(plan: Until, chances: np.ndarray, rates: np.ndarray, seed: int) -> tupl
         flips = generator.multinomial(now - start, outcomes, size=len(alive))[:, :-1]
         total[alive] += flips @ weights
         squares[alive] += flips @ weights**2
-        low[alive], high[alive] = stopped_weighted(total[alive], squares[alive], weights.max(), now, LEVEL)
+        low[alive], high[alive] = stopped_weighted(
+            total[alive], squares[alive], weights.max(), now, LEVEL, is_relative=plan.is_relative
+        )
         alive = alive[~plan.is_met(total[alive] / now, low[alive], high[alive])]
         if not len(alive):
             return low, high

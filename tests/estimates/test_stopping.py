@@ -40,7 +40,7 @@ def stop_together(plan: Until, outcomes: np.ndarray, shares: np.ndarray, seed: i
     for start, stop in plan.looks():
         counts[alive] += generator.multinomial(stop - start, shares, size=len(alive))
         flips = counts[alive] @ outcomes  # (alive, models)
-        low, high = anytime.stopped_proportion(flips, stop, LEVEL)
+        low, high = anytime.stopped_proportion(flips, stop, LEVEL, is_relative=plan.is_relative)
         alive = alive[~plan.is_met(flips / stop, low, high).all(axis=1)]
         if not len(alive):
             return counts
@@ -57,6 +57,9 @@ CASES = {
     "large": (Until(half_width=0.03), pair(0.5, 0.4, 0.0)),
     "relative": (Until(relative=0.2), pair(0.05, 0.1, 0.01)),
     "relative, never both": (Until(relative=0.2), pair(0.05, 0.05, 0.0)),
+    "relative, one within the other": (Until(relative=0.1), pair(0.05, 0.03, 0.03)),
+    "relative, independent": (Until(relative=0.1), independent(0.05, 0.05)),
+    "relative, five models": (Until(relative=0.3), independent(0.05, 0.05, 0.05, 0.05, 0.04)),
     "five models": (Until(half_width=0.02), independent(0.05, 0.05, 0.05, 0.05, 0.04)),
 }
 
@@ -66,7 +69,7 @@ def test_every_model_and_every_difference_is_covered_where_all_are_precise(case)
     plan, (outcomes, shares) = CASES[case]
     counts = stop_together(plan, outcomes, shares, seed=1)
     draws, rates = counts.sum(axis=1), shares @ outcomes
-    low, high = anytime.stopped_proportion(counts @ outcomes, draws[:, None], LEVEL)
+    low, high = anytime.stopped_proportion(counts @ outcomes, draws[:, None], LEVEL, is_relative=plan.is_relative)
     covered = ((low <= rates) & (rates <= high)).mean(axis=0)
     needed = (1.96**2 * rates * (1 - rates) / (plan.half_width or plan.relative * rates) ** 2).max()
     assert (covered >= least(RUNS)).all(), covered
@@ -75,6 +78,7 @@ def test_every_model_and_every_difference_is_covered_where_all_are_precise(case)
     truth, hits, runs = float(shares @ difference), 0, 2500
     for row in counts[:runs]:
         tally = [row[difference == value].sum() for value in (-1, 0, 1)]
-        ends = fixed.bounded_mean([-1, 0, 1], tally, anytime.peeked_level(LEVEL), (-1.0, 1.0))
+        raised = anytime.peeked_level(LEVEL, is_relative=plan.is_relative)
+        ends = fixed.bounded_mean([-1, 0, 1], tally, raised, (-1.0, 1.0))
         hits += ends[0] <= truth <= ends[1]
     assert hits / runs >= least(runs), hits / runs

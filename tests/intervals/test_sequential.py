@@ -32,7 +32,7 @@ def exact_coverage(plan: Until, level: float, p: float, looks: Iterator[tuple[in
         alive = np.convolve(alive, stats.binom.pmf(np.arange(low, high + 1), step, p))
         first += low
         successes = first + np.arange(len(alive))
-        ends = clopper_pearson(successes, now, 1 - 0.6 * (1 - level))
+        ends = anytime.stopped_proportion(successes, now, level, is_relative=plan.is_relative)
         stops = np.array([plan.is_met(s / now, a, b) for s, a, b in zip(successes, *ends, strict=True)])
         leaving = alive * stops
         covered += leaving[(ends[0] <= p) & (p <= ends[1])].sum()
@@ -61,6 +61,8 @@ def test_the_level_is_split():
     assert needed(0.95) == pytest.approx(0.955)
     low, high = anytime.stopped_proportion(3, 100, 0.95)
     assert (low, high) == pytest.approx([float(end) for end in clopper_pearson(3, 100, 0.97)])
+    low, high = anytime.stopped_proportion(3, 100, 0.95, is_relative=True)
+    assert (low, high) == pytest.approx([float(end) for end in clopper_pearson(3, 100, 0.96)])
 
 
 @pytest.mark.parametrize("half_width", [0.05, 0.1, 0.2])
@@ -68,6 +70,11 @@ def test_it_covers_at_wide_precision(half_width):
     proportions = np.geomspace(half_width / 10, 0.5, 40)
     assert least_coverage(Until(half_width=half_width), 0.95, proportions) >= needed(0.95)
     assert least_coverage(Until(half_width=half_width), 0.95, 1 - proportions) >= needed(0.95)
+
+
+@pytest.mark.parametrize("relative", [0.3, 0.5])
+def test_it_covers_at_a_low_relative_precision(relative):
+    assert least_coverage(Until(relative=relative), 0.95, np.geomspace(0.05, 0.95, 12)) >= needed(0.95)
 
 
 def test_the_plain_interval_would_not_cover():

@@ -48,6 +48,11 @@ class Adaptation:
         self._pilot: Pilot | None = None
         self._next, self._spent = _FIRST, 0
 
+    @property
+    def next_thought(self) -> float:
+        """After how many uniform draws a pilot is thought about next; infinity if never."""
+        return self._next if self._is_open else math.inf
+
     def watch(self, trials: Trials, changes: Changes) -> None:
         """Remember uniform draws while they may matter."""
         self._seen = [*self._seen, (trials, changes[0])] if self._is_open else []

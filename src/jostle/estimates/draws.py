@@ -245,6 +245,11 @@ class UntilTally(DrawTally):
             found[maybe[(-self.plan.at_least < low) & (high < self.plan.at_least)]] = "negligible"
         return found
 
+    @property
+    def _peeked_level(self) -> float:
+        """The level of the interval that the stopping rule looks at."""
+        return anytime.peeked_level(self.level, is_relative=self.plan.is_relative)
+
     def _beside(self) -> float:
         """The level of the interval of a difference beside the evidence for its sign, which takes half of alpha."""
         return (1 + self.level) / 2 if self.support.is_discrete else self.level
@@ -291,8 +296,11 @@ class UntilTally(DrawTally):
         if self.plan.decided:
             return self._undecided() * self.trials if self.trials else 0.0
         if self._is_calibrated and self.support == BINARY and self.target == "dataset":
-            least = self.plan.least_draws(*self._likely_rates(), anytime.peeked_level(self.level))
-            return max(least - self.trials, 0.0)
+            if self.plan.is_relative and self.trials:
+                rate = max(self.value, 0.5 / self.trials)
+                needed = self.plan.least_draws(rate, rate, self._peeked_level) * rate
+                return surely_left(self._changed, needed - self._changed, self.trials)
+            return max(self.plan.least_draws(*self._likely_rates(), self._peeked_level) - self.trials, 0.0)
         if not self.trials:
             return 0.0
         share = self.plan.share_done(self.value, *(float(end[0]) for end in self._looked_at(self._one(self.target))))
@@ -337,7 +345,9 @@ class UntilTally(DrawTally):
     def _looked_at(self, moments: Moments) -> tuple[Floats, Floats]:
         """The ends (looks,) that the stopping rule looks at: the interval for ``target`` if sampling stops there."""
         if self._is_calibrated and self.support == BINARY:
-            return anytime.stopped_proportion(moments.counts[..., 1], moments.size, self.level)
+            return anytime.stopped_proportion(
+                moments.counts[..., 1], moments.size, self.level, is_relative=self.plan.is_relative
+            )
         return self._sequence(moments, self.level, self.target)
 
     def candidate(self) -> Interval:
@@ -363,9 +373,7 @@ class UntilTally(DrawTally):
             return Interval(*ends, self.level, target, method, is_known=False)
         moments = self._one(target)
         if is_stopped:
-            ends = fixed.bounded_mean(
-                self.support.values, moments.counts[0], anytime.peeked_level(self.level), self.support.bounds
-            )
+            ends = fixed.bounded_mean(self.support.values, moments.counts[0], self._peeked_level, self.support.bounds)
             return self._labelled(*ends, target, "Gaffke's bound, calibrated for its stopping rule")
         if self.plan.decided and self.support != BINARY and target == self.target:
             return self._decided_interval(moments)
@@ -440,6 +448,19 @@ class UntilTally(DrawTally):
             method += too_few_positions(moments.size[back], np.zeros(len(back)))
         positions, special = self.inputs.positions, self.inputs.special_share
         return Profile(moments.mean[back], low, high, counts, positions, "dataset", method, special)
+
+
+def surely_left(changes: float, left: float, draws: float) -> float:
+    """How many draws it almost surely takes to see so many more changes.
+
+    Arguments:
+        changes, draws: so far.
+        left: changes that are still needed.
+    """
+    if left <= 0 or not draws:
+        return 0.0
+    most = changes + _CAUTION * (math.sqrt(changes) + 1)
+    return max(left - _CAUTION * (math.sqrt(left) + 1), 0.0) * draws / most
 
 
 def caution(changed: float) -> float:

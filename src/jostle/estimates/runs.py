@@ -28,7 +28,7 @@ AnyTally = TypeVar("AnyTally", GridTally, DrawTally)
 
 _GRID_TRIALS = 2**12  # of a grid that are evaluated together
 _GRID_AHEAD = 2**15  # trials of a grid that a crew is given at a time
-_LEAST_AHEAD, _MOST_AHEAD = 256, 2**13  # draws beyond the next look that are evaluated together
+_LEAST_AHEAD, _MOST_AHEAD = 512, 2**13  # draws beyond the next look that are evaluated together
 _TIMES_AHEAD = 3
 _VISITS = 3.0  # draws an input that are still to come, or more: all clean inputs are asked about at once
 
@@ -195,7 +195,8 @@ class UntilRun(Run[Until, DrawTally]):
         """The next looks, whose draws are evaluated together: full batches, and hardly any draw beyond the stop.
 
         They reach as far as the rule will surely not be met, at most three times the draws so far (which Ctrl-C may
-        lose) and at most 8,192. This depends on the draws alone, so passes are the same in every run.
+        lose), at most 8,192, and not beyond the next thought of a pilot. This depends on the draws alone, so passes are
+        the same in every run.
         """
         ahead = max(tally.draws_left() for tally in self._deciding)
         if self.inputs.items is None and ahead >= _VISITS * len(self.inputs):
@@ -203,6 +204,7 @@ class UntilRun(Run[Until, DrawTally]):
         if self.request.target == "population":
             ahead = min(ahead, self.singles[0].unvisited)  # sampling ends when the last of them has been visited
         limit = done + min(ahead, max(_LEAST_AHEAD, _TIMES_AHEAD * done), _MOST_AHEAD)
+        limit = min(limit, max(self._adaptation.next_thought, done))
         stops = [stop for _, stop in itertools.takewhile(lambda look: look[1] <= limit, self.plan.looks(done))]
         return np.asarray(stops or [next(self.plan.looks(done))[1]], dtype=np.int64)
 

@@ -7,10 +7,10 @@ tenth of alpha as always. The draws of pilots are not used.
 """
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from jostle.base.estimate import OTHER, Interval, Target
-from jostle.estimates.draws import DrawTally, UntilTally, caution, sums_up_to
+from jostle.estimates.draws import DrawTally, UntilTally, sums_up_to, surely_left
 from jostle.estimates.result import Floats, MeanChange, Profile
 from jostle.intervals import anytime
 from jostle.intervals.weighted import stopped_weighted
@@ -68,7 +68,7 @@ class WeightedTally(DrawTally):
         rows = np.stack([trials.weights * moved, trials.weights**2 * moved], axis=1)
         total, squares = sums_up_to(rows, ends).T + np.array([[self._total], [self._squares]])
         draws = self._draws + ends
-        return self.plan.is_met(total / draws, *stopped_weighted(total, squares, self._largest, draws, self.level))
+        return self.plan.is_met(total / draws, *self._stopped(total, squares, draws))
 
     @property
     def trials(self) -> int:
@@ -94,15 +94,20 @@ class WeightedTally(DrawTally):
 
     def draws_left(self) -> float:
         """At least about how many more draws the rule will take, judged with some caution by the draws so far."""
-        if not self._draws:
+        if not self._squares:
             return 0.0
         share = self.plan.share_done(float(self._total / self._draws), *self._ends())
-        return max(caution(self._flips) / max(share, 1e-9) - 1, 0.0) * float(self._draws)
+        alike = float(self._total**2 / self._squares)  # so many flips of equal weight would tell as much
+        return surely_left(alike, alike * (1 / max(share, 1e-9) - 1), float(self._draws))
 
     def _ends(self) -> tuple[float, float]:
         """The interval that the stopping rule looks at."""
-        low, high = stopped_weighted(self._total, self._squares, self._largest, self._draws, self.level)
+        low, high = self._stopped(self._total, self._squares, self._draws)
         return float(low), min(float(high), 1.0)
+
+    def _stopped(self, total: ArrayLike, squares: ArrayLike, draws: ArrayLike) -> tuple[Floats, Floats]:
+        """The intervals of so many draws, if they are where the rule is met."""
+        return stopped_weighted(total, squares, self._largest, draws, self.level, is_relative=self.plan.is_relative)
 
     def candidate(self) -> Interval:
         """The interval that the stopping rule looks at now."""

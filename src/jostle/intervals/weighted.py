@@ -49,11 +49,18 @@ def weighted_poisson(
 
 
 def stopped_weighted(
-    total: ArrayLike, squares: ArrayLike, largest: ArrayLike, draws: ArrayLike, level: float
+    total: ArrayLike,
+    squares: ArrayLike,
+    largest: ArrayLike,
+    draws: ArrayLike,
+    level: float,
+    *,
+    is_relative: bool = False,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """The same for a sample that stops when this interval is narrow enough, at the raised level of such intervals.
 
-    The level was chosen for ``anytime.stopped_proportion``; that it suffices here too is simulated, with weights that
-    have little to do with the rates among them: tests/estimates/test_adaptive_coverage.py.
+    ``is_relative`` as for ``anytime.stopped_proportion``, for which the level was chosen; that it suffices here too is
+    simulated, with weights that have little to do with the rates among them:
+    tests/estimates/test_adaptive_coverage.py.
     """
-    return weighted_poisson(total, squares, largest, draws, peeked_level(level))
+    return weighted_poisson(total, squares, largest, draws, peeked_level(level, is_relative=is_relative))

@@ -257,7 +257,7 @@ def needed_draws(plan: Until, level: float, value: float, squares: ArrayLike, la
     first, last = np.full(square.shape, 64.0), np.full(square.shape, 1e9)
     for _ in range(3):
         n = first * (last / first) ** _STEPS  # (proposals, steps)
-        low, high = stopped_weighted(n * value, n * square, most, n, level)
+        low, high = stopped_weighted(n * value, n * square, most, n, level, is_relative=plan.is_relative)
         is_met = high - low <= 2 * aim
         place = np.where(is_met.any(axis=1), is_met.argmax(axis=1), len(_STEPS) - 1)[:, None]
         first, last = np.take_along_axis(n, np.maximum(place - 1, 0), axis=1), np.take_along_axis(n, place, axis=1)

@@ -144,6 +144,11 @@ class Until:
                 object.__setattr__(self, name, checks.number(name, value, above=0))
         object.__setattr__(self, "max_passes", checks.whole("max_passes", self.max_passes, least=1))
 
+    @property
+    def is_relative(self) -> bool:
+        """Whether the interval must be narrow in relation to the value."""
+        return self.relative is not None
+
     def trials(self, inputs: Inputs, seed: int, start: int, stop: int, average: str = "macro") -> Trials:
         """Trials number ``start`` .. ``stop`` - 1 of the endless sequence of this seed.
 

@@ -59,13 +59,13 @@ class Move:
         return moved
 
 
-_CHECKED = 16
+_CHECKED, _CHECKED_AT_ONCE = 8, 3
 
 
 def check_text(functions: list[TokenFunction], perturbation: Perturbation, batching: "Batching") -> None:
     """Raise if tokens cannot be changed this way, or if a model gives other answers when it is asked this way.
 
-    The models are asked twice about up to 16 texts of all lengths: about the texts as given, and as in a measurement,
+    The models are asked twice about up to 8 texts of all lengths: about the texts as given, and as in a measurement,
     in batches without padding and with an embedding replaced by itself. If padding makes a difference (positions are
     counted from the start of the padding), the padding stays, for all models, and a warning says so.
     """
@@ -199,9 +199,11 @@ def _through(function: TokenFunction, batching: "Batching", texts: Integers) -> 
     """A model's answers about texts, sorted by length, asked as in a measurement, without changing anything."""
     assert function.inputs.padding is not None
     answers = []
-    for cut in batching.cuts(texts):
-        batch, first = batching.batch(texts[cut])
-        own = function.inputs.padding.first[texts[cut]] - first
+    size = min(batching.batch_size, _CHECKED_AT_ONCE)  # few, so that hardly any keeps the padding that it came with
+    for start in range(0, len(texts), size):
+        some = texts[start : start + size]
+        batch, first = batching.batch(some)
+        own = function.inputs.padding.first[some] - first
         still = Move(_Still(), own, np.empty((len(own), 0))) if function.site is not None else None
         answers.append(function(batch, still))
     return torch.cat(answers)
