@@ -121,3 +121,29 @@ def test_the_page_is_that_of_the_record():
     from chaos import page, record
 
     assert (ROOT / "docs" / "chaos.md").read_text() == page.page(record.read())
+
+
+def test_a_result_of_an_interrupted_command_is_known_as_partial():
+    """One that is not is compared with a whole one, and called changed."""
+    from chaos.kills import is_partial
+
+    assert is_partial({"kind": "jostle/measurement", "stopped": "interrupted"})
+    assert is_partial({"kind": "jostle/sweep", "missing": [2.0], "comparisons": []})
+    assert not is_partial({"kind": "jostle/sweep", "missing": [], "comparisons": [{"stopped": "half_width"}]})
+
+
+def test_a_traceback_that_was_asked_for_is_no_fault():
+    from chaos.forks import Outcome
+    from chaos.record import Count
+    from chaos.words import _judge
+
+    shown = "Traceback (most recent call last):\n  ...\njostle: --data is missing\n"
+    for words, err, faults in (
+        (["measure", "--debug"], shown, []),
+        (["measure"], shown, ["traceback"]),
+        (["measure", "--debug"], shown + "jostle: unexpected KeyError: 1\n", ["traceback"]),
+        (["measure"], "jostle: unexpected KeyError: 1\n", ["traceback"]),
+    ):
+        count = Count()
+        _judge(words, Outcome(2, "", err, 0.1), count)
+        assert [fault["kind"] for fault in count.faults] == faults

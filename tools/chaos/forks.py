@@ -18,6 +18,7 @@ from pathlib import Path
 
 USUAL = (0, 1, 2)  # exit codes of a command that ended by itself
 TRACEBACK = "Traceback (most recent call last)"
+UNEXPECTED = "jostle: unexpected"  # the line that stands for a traceback
 _MEMORY = 8 * 2**30  # bytes of address space that one command may use
 _LEFT_TO_US = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -45,7 +46,7 @@ class Outcome:
         found = []
         if self.is_late:
             found.append("hang")
-        elif TRACEBACK in self.err or TRACEBACK in self.out:
+        elif any(sign in self.err + self.out for sign in (TRACEBACK, UNEXPECTED)):
             found.append("traceback")
         elif self.code not in USUAL:
             found.append("wrong exit code")

@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from chaos.forks import TRACEBACK, Outcome, Running, cold_command, command, members_of
+from chaos.forks import TRACEBACK, UNEXPECTED, Outcome, Running, cold_command, command, members_of
 from chaos.record import Count
 from jostle import studies
 from jostle.base.errors import JostleError
@@ -167,7 +167,7 @@ class Attack:
             ended = Running(command(victim.command(out), memory=None), out).outcome(LONGEST)
             if ended.code == 0:
                 break
-            if attempt == 2 or TRACEBACK in ended.err:
+            if attempt == 2 or TRACEBACK in ended.err or UNEXPECTED in ended.err:
                 self.count.fault("not resumed", f"{victim.name}: exit code {ended.code}: {ended.err[-2000:]}")
         self._compare(victim, out, expected, whole=True)
         self.count.ended["started until the end and compared"] += 1
@@ -217,7 +217,7 @@ class Attack:
             usual |= {1, -signal.SIGKILL}  # its cell failed, and that is said
         if ended.is_late:
             self.count.fault("hang", f"{what}: {ended.err[-1000:]}")
-        elif TRACEBACK in ended.err + ended.out:
+        elif any(sign in ended.err + ended.out for sign in (TRACEBACK, UNEXPECTED)):
             self.count.fault("traceback", f"{what}: {ended.err[-3000:]}")
         elif ended.code not in usual:
             self.count.fault("wrong exit code", f"{what}: {ended.code}: {ended.err[-1000:]}")
@@ -257,9 +257,14 @@ def _written(out: Path) -> Essence:
         found |= {f"{name} {key}": value for key, value in cells(path).items()}
     for path in out.glob("r.json"):
         record = json.loads(path.read_text())
-        if not json.dumps(record).count("interrupted"):
+        if not is_partial(record):
             found[path.name] = _hash(_steady(record))
     return found
+
+
+def is_partial(result: dict[str, object]) -> bool:
+    """Whether a result says of itself that Ctrl-C ended it; a sweep names the strengths that are missing."""
+    return "interrupted" in json.dumps(result) or bool(result.get("missing"))
 
 
 def _file_name(name: str) -> str:

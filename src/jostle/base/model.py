@@ -154,7 +154,22 @@ def logits_of(answer: Any, *, name: str = "model") -> Tensor:
         answer = _as_tensor(np.asarray(answer))
     if not isinstance(answer, Tensor):
         raise UsageError(f"{name} must answer with a tensor of outputs, not {_described(answer)}")
-    return answer
+    return _plain(answer, name)
+
+
+def _plain(outputs: Tensor, name: str) -> Tensor:
+    """Outputs as real numbers in dense memory; what cannot be that is refused."""
+    if outputs.is_meta:
+        raise UsageError(
+            f"{name} answers with a tensor without data: its weights are on the device meta, load them first"
+        )
+    if outputs.is_complex():
+        raise UsageError(
+            f"{name} answers with complex numbers ({outputs.dtype}); expected real ones, such as their sizes"
+        )
+    if outputs.layout != torch.strided:
+        outputs = outputs.to_dense()
+    return outputs.float() if outputs.dtype == torch.bool and outputs.dim() > 1 else outputs
 
 
 def _as_tensor(array: np.ndarray[Any, Any]) -> Any:

@@ -44,6 +44,10 @@ def main(arguments: list[str] | None = None) -> None:
             signal.signal(signal.SIGINT, lambda *_: os._exit(_INTERRUPTED))
 
 
+UNEXPECTED = "unexpected"  # how a line begins that is about a fault of jostle's own
+_ADVICE = "(a fault of jostle, or of an odd model: --debug shows where; please report it)"
+
+
 def _open_streams() -> None:
     """Make printing safe: a closed stream swallows what is printed, and a character it cannot write becomes a ``?``."""
     for name in ("stdout", "stderr"):
@@ -85,7 +89,9 @@ def _run(words: list[str], debug: bool) -> None:
         reason = " ".join((error.strerror or str(error) or type(error).__name__).split())
         _fail(reason if error.filename is None else f"{error.filename}: {reason}", 1, debug)
     except MemoryError:
-        _fail("out of memory; try a smaller --batch-size, or fewer inputs", 1, debug)
+        _fail("out of memory; try a smaller --batch-size, or fewer inputs or draws", 1, debug)
+    except Exception as error:
+        _fail(f"{UNEXPECTED} {type(error).__name__}: {' '.join(str(error).split())[:300]} {_ADVICE}", 1, debug)
 
 
 def _has_folder() -> bool:

@@ -41,12 +41,16 @@ def read_arrays(path: Path, notes: list[str]) -> tuple[Any, Tensor | None]:
         notes: gets a line about labels that cannot be used.
     """
     if not path.is_file():
-        raise UsageError(f"--data {path}: the file does not exist")
+        why = "it is no ordinary file" if path.exists() else "the file does not exist"
+        raise UsageError(f"--data {path}: {why}")
     suffix = path.suffix.lower()
     try:
         arrays = READERS[suffix](path)
     except Exception as error:  # each format has its own errors for a truncated or foreign file
-        raise UsageError(f"--data {path} cannot be read as {suffix}: {' '.join(str(error).split())}") from None
+        reason = " ".join(str(error).split())
+        if "allow_pickle" in reason:  # numpy's advice, which is none here
+            reason = "it is not of that format, or holds Python objects, which are not loaded"
+        raise UsageError(f"--data {path} cannot be read as {suffix}: {reason}") from None
     if not isinstance(arrays, dict):
         return _tensor(path, arrays), None
     tensors = {key: _tensor(path, array, f" as {key!r}") for key, array in arrays.items() if key not in _LABELS}
@@ -64,6 +68,8 @@ def read_arrays(path: Path, notes: list[str]) -> tuple[Any, Tensor | None]:
 def _tensor(path: Path, array: Any, name: str = "") -> Tensor:
     if isinstance(array, np.ndarray) and not array.dtype.isnative:
         array = array.astype(array.dtype.newbyteorder("="))
+    if isinstance(array, np.ndarray) and array.dtype == np.longdouble:
+        array = array.astype(np.float64)
     try:
         return torch.as_tensor(array)
     except (TypeError, ValueError):

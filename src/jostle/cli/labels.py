@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from jostle import integrations
+from jostle.base.errors import UsageError
 from jostle.data import Dataset
 from jostle.data.image_folder import ImageFiles
 
@@ -60,6 +61,8 @@ def with_labels(found: Any, spec: str, notes: list[str]) -> tuple[Any, Tensor | 
         spec: of the factory, for the note.
         notes: gets a line about labels that cannot be used.
     """
+    if found is None:
+        raise UsageError(f"--data {spec}: the function returned None; it must return inputs, or inputs and labels")
     if isinstance(found, Dataset):
         return found.inputs, found.labels
     if not isinstance(found, tuple) or len(found) != 2:

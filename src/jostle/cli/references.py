@@ -72,6 +72,8 @@ def _first_of(inputs: Any) -> Any:
         return _first_of(inputs.dataset)
     if isinstance(inputs, ImageFiles):
         return [inputs[0]]
+    if hasattr(inputs, "iloc"):  # a frame of pandas
+        return inputs.iloc[:1]
     return Subset(inputs, [0]) if isinstance(inputs, Dataset) else inputs[:1]
 
 

@@ -5,14 +5,16 @@ finds the perturbation that is meant, and ``make_request`` makes the one ``Reque
 """
 
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.utils.data import Dataset, Subset
 
 import jostle.data
 from jostle import integrations
@@ -436,7 +438,10 @@ def load_inputs(
     if has_no_splits(spec) and split != "train":
         raise UsageError(f"--split {split}: --data {spec} has no splits, it is used as it is: leave --split out")
     if spec.startswith("py:"):
-        inputs, labels = with_labels(call_factory(spec), spec, [] if notes is None else notes)
+        found = call_factory(spec)
+        if isinstance(found, Iterator):
+            found = list(islice(found, limit))
+        inputs, labels = with_labels(found, spec, [] if notes is None else notes)
         return _first(inputs, limit), _first(labels, limit)
     if spec.startswith(PREFIX):
         return open_images(spec, split, limit), None
@@ -517,12 +522,18 @@ def _first(inputs: Any, limit: int | None) -> Any:
         return inputs
     if isinstance(inputs, dict):
         return {key: value[:limit] for key, value in inputs.items()}
-    if isinstance(inputs, Tensor | np.ndarray):
+    if isinstance(inputs, Tensor | np.ndarray) and inputs.ndim == 0:
+        raise UsageError("the data are a single number; expected an array with a row for each input")
+    if isinstance(inputs, Tensor | np.ndarray | list):
         return inputs[:limit]
+    if hasattr(inputs, "iloc"):  # a frame of pandas
+        return inputs.iloc[:limit]
     if isinstance(inputs, ImageFiles):
         return inputs.first(limit)
     if isinstance(inputs, TextDataset):
         return inputs.subset(min(limit, len(inputs)))
     if isinstance(inputs, DataTable | table_file.TableFile):
         return inputs[:limit]
+    if isinstance(inputs, Dataset) and hasattr(inputs, "__len__"):
+        return Subset(inputs, range(min(limit, len(inputs))))
     raise UsageError(f"--limit {limit} cannot be applied to inputs of type {type(inputs).__name__}")

@@ -1,5 +1,6 @@
 """What runs in a process that ``processes`` started: it opens the work and does units until its employer is gone."""
 
+import contextlib
 import os
 import queue
 import signal
@@ -21,9 +22,19 @@ _SECONDS_BETWEEN_STATES = 0.5
 def main(handle: int, path: str, cpus: int) -> None:
     """Do units from the connection until it is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the employer, who then ends this process
+    with contextlib.suppress(OSError):  # what a model prints is no result: stdout may be read as JSON
+        os.dup2(sys.__stderr__.fileno() if sys.__stderr__ else 2, 1)
     connection = Connection(handle)
     units: queue.SimpleQueue[bytes] = queue.SimpleQueue()
     threading.Thread(target=_receive, args=(connection, units), daemon=True).start()
+    try:
+        _serve(connection, units, path, cpus)
+    except OSError:  # the employer was killed, and nobody is there to read a traceback
+        os._exit(1)
+
+
+def _serve(connection: Connection, units: "queue.SimpleQueue[bytes]", path: str, cpus: int) -> None:
+    """Open the work, and send an outcome for each unit."""
     try:
         work = open_work(Path(path), cpus)
     except Exception as error:

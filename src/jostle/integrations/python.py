@@ -22,7 +22,10 @@ def from_python(rest: str, seed: int) -> Callable[..., Any]:  # noqa: ARG001 - y
     """The model a factory returns: an ``nn.Module``, put in eval mode, or anything else that ``measure`` takes."""
     model = call_factory(f"py:{rest}")
     if isinstance(model, nn.Module):
-        return model.eval()
+        try:
+            return model.eval()
+        except Exception as error:  # a method of its own
+            raise FailureError(f"model py:{rest}: its method eval raised {described(error, None)}") from error
     try:
         return model if callable(model) else callable_of(model)
     except UsageError:

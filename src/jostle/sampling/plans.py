@@ -94,6 +94,7 @@ class Grid:
 
 
 _FIRST_LOOK = 64
+_FINEST = 1e-9  # a half width for which 10^17 passes would be needed
 _GROWTH = 0.04
 
 
@@ -142,6 +143,8 @@ class Until:
         for name, value in rules.items():
             if value is not None:
                 object.__setattr__(self, name, checks.number(name, value, above=0))
+                if value < _FINEST:
+                    raise UsageError(f"{name}={value} is finer than can be measured; give at least {_FINEST}")
         object.__setattr__(self, "max_passes", checks.whole("max_passes", self.max_passes, least=1))
 
     @property

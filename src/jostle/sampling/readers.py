@@ -21,6 +21,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from jostle.base.errors import UsageError
 from jostle.base.model import has_hooks
 from jostle.perturbations import Perturbation
 from jostle.responses import Response
@@ -145,5 +146,9 @@ class Pending:
 
 def _joined(outputs: list[Tensor]) -> list[Tensor]:
     """Small outputs as one tensor, large ones as they are."""
+    shapes = {part.shape[1:] for part in outputs}
+    if len(shapes) > 1:
+        one, other, *_ = sorted(shapes)
+        raise UsageError(f"the model answers with {tuple(one)} numbers for an input, and then with {tuple(other)}")
     is_small = sum(part.numel() for part in outputs) <= _COMPARED_AT_ONCE
     return [torch.cat(outputs)] if outputs and is_small else outputs

@@ -307,6 +307,6 @@ class _Sizes(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         made = func(*args, **(kwargs or {}))
         is_new = all(returned.alias_info is None for returned in func._schema.returns)
-        if is_new and isinstance(made, Tensor):
+        if is_new and isinstance(made, Tensor) and made.layout == torch.strided:  # sparse ones have no such size
             self.largest = max(self.largest, made.nbytes)
         return made
