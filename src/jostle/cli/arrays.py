@@ -1,5 +1,9 @@
-"""Files of arrays on the command line: .npy, .npz and .safetensors, and the labels in them. No pickle is read."""
+"""Files of arrays on the command line: .npy, .npz and .safetensors, and the labels in them. No pickle is read.
 
+A large .npy file is mapped into memory, so that it may be larger than the memory there is.
+"""
+
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -9,12 +13,13 @@ from torch import Tensor
 
 from jostle.base.errors import UsageError
 from jostle.cli.labels import as_labels
+from jostle.cli.mapped import LARGE
 
 _LABELS = ("labels", "y", "label", "target", "targets")  # names of arrays that are not inputs
 
 
 def _read_npy(path: Path) -> Any:
-    return np.load(path, allow_pickle=False)
+    return np.load(path, allow_pickle=False, mmap_mode="r" if path.stat().st_size > LARGE else None)
 
 
 def _read_npz(path: Path) -> Any:
@@ -71,7 +76,9 @@ def _tensor(path: Path, array: Any, name: str = "") -> Tensor:
     if isinstance(array, np.ndarray) and array.dtype == np.longdouble:
         array = array.astype(np.float64)
     try:
-        return torch.as_tensor(array)
+        with warnings.catch_warnings():  # nothing is written into it
+            warnings.filterwarnings("ignore", message=".*not writable.*")
+            return torch.as_tensor(array)
     except (TypeError, ValueError):
         kind = "text" if array.dtype.kind in "SUT" else str(array.dtype)
         hint = ", of texts csv:FILE" if kind == "text" else ""

@@ -6,6 +6,7 @@ from typing import Any
 import torch
 
 from jostle.base.errors import UsageError
+from jostle.cli.large_csv import small_file
 from jostle.cli.options import SubjectOptions
 from jostle.cli.texts import Texts
 from jostle.data import TextDataset
@@ -36,7 +37,8 @@ def read_clusters(options: SubjectOptions, column: str, texts: Texts | None) -> 
     file, named = read_spec(options.data)
     if {"skip", "test"} & set(named):
         raise UsageError(f"--cluster {column} needs all rows of the file: leave out skip= and test= of --data")
-    found = load_options(file, options.split, {**named, "text": column, "second": None, "label": None})
+    with small_file(file, options.limit, named.get("quoted")) as (small, _):
+        found = load_options(str(small), options.split, {**named, "text": column, "second": None, "label": None})
     return [found.texts[row - 1][0] for row in texts.rows]
 
 

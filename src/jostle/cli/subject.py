@@ -20,14 +20,15 @@ import jostle.data
 from jostle import integrations
 from jostle.base import specs
 from jostle.base.errors import UsageError
-from jostle.base.model import parameter_type
 from jostle.cli.arrays import READERS, read_arrays
 from jostle.cli.clean import CleanAnswers
 from jostle.cli.labels import folder_labels, with_labels
+from jostle.cli.mapped import cast
 from jostle.cli.options import SamplingOptions, SubjectOptions
 from jostle.cli.prompts import response_for, typed_texts
-from jostle.cli.texts import Texts, as_text_functions, class_names, read_texts, reads_strings, text_view
-from jostle.data import TextDataset, table_file, text_csv
+from jostle.cli.tables import is_table, read_table
+from jostle.cli.texts import Texts, as_text_functions, read_texts, reads_strings, text_view
+from jostle.data import TextDataset, text_csv
 from jostle.data.image_folder import PREFIX, SUFFIXES, ImageFiles, open_images
 from jostle.data.table import DataTable
 from jostle.data.text_tokenizer import tokenizer_file
@@ -162,8 +163,8 @@ def read_subject(
     if texts is None:
         texts = typed_texts(options)
     notes = list[str]()
-    is_table = texts is None and _is_table(options)
-    if is_table:
+    has_columns = texts is None and is_table(options)
+    if has_columns:
         inputs, labels, notes = read_table(options, models, label)
         tokens = tokens or "columns"
     elif texts is not None or _is_texts(options.data):
@@ -180,7 +181,7 @@ def read_subject(
         asked = unwrap(models) if found.lexicon is None else as_text_functions(models, found.lexicon)
         return Subject(asked, models, found.encoded, words, found, right, list(found.notes))
     for name in _ONLY_TEXTS:
-        if getattr(options, name, None) is not None and not (name == "label" and is_table):
+        if getattr(options, name, None) is not None and not (name == "label" and has_columns):
             raise UsageError(
                 f"--{name.replace('_', '-')} is for texts, and --data {options.data} is none: leave it out"
             )
@@ -416,11 +417,15 @@ def match_inputs(inputs: Any, models: Iterable[Any]) -> Any:
     parameters = (parameter for model in models if isinstance(model, nn.Module) for parameter in model.parameters())
     wanted = next((parameter.dtype for parameter in parameters if parameter.is_floating_point()), None)
 
-    def cast(value: Any) -> Any:
-        is_real = isinstance(value, Tensor) and value.is_floating_point()
-        return value.to(wanted) if is_real and wanted is not None else value
+    if wanted is None:
+        return inputs
 
-    return {key: cast(value) for key, value in inputs.items()} if isinstance(inputs, dict) else cast(inputs)
+    def is_real(value: Any) -> bool:
+        return isinstance(value, Tensor) and value.is_floating_point()
+
+    if isinstance(inputs, dict):
+        return {key: value.to(wanted) if is_real(value) else value for key, value in inputs.items()}
+    return cast(inputs, wanted) if is_real(inputs) else inputs
 
 
 def load_inputs(
@@ -464,39 +469,6 @@ def check_limit(limit: int | None) -> None:
         raise UsageError(f"--limit {limit} must be at least 1")
 
 
-def _is_table(options: SubjectOptions) -> bool:
-    """Whether the data are a file of numbers with names of columns."""
-    if not options.data.startswith(text_csv.PREFIX) or getattr(options, "text", None):
-        return False
-    file, named = text_csv.read_spec(options.data)
-    return not set(named) & {"text", "second"} and table_file.is_table(file)
-
-
-def read_table(
-    options: SubjectOptions, models: Mapping[str, Any], label: str | None
-) -> tuple[Any, Tensor | None, list[str]]:
-    """The rows of a file of numbers, the class of each if it is known, and what people should know.
-
-    Arguments:
-        options: of the command.
-        models: by name; a module says of which type its numbers are.
-        label: the column of labels.
-    """
-    file, named = text_csv.read_spec(options.data)
-    if set(named) - {"label"}:
-        raise UsageError(f"--data {options.data}: of a table of numbers only label= can be named")
-    if options.split != "train":
-        raise UsageError(f"--split {options.split}: --data {options.data} has no splits: leave --split out")
-    names = class_names(next(iter(models.values())))
-    found, labels, notes = table_file.load_table(
-        file, label=label or named.get("label"), names=names, limit=options.limit
-    )
-    wanted = parameter_type(models.values())
-    if isinstance(found, table_file.TableFile) and wanted is not None:
-        found = replace(found, dtype=wanted)
-    return found, labels, [*notes, "noise is in units of each column: of its standard deviation in these rows"]
-
-
 def _is_texts(spec: str) -> bool:
     return spec.startswith(text_csv.PREFIX) or (":" not in spec and spec in jostle.data.names("text"))
 
@@ -532,7 +504,7 @@ def _first(inputs: Any, limit: int | None) -> Any:
         return inputs.first(limit)
     if isinstance(inputs, TextDataset):
         return inputs.subset(min(limit, len(inputs)))
-    if isinstance(inputs, DataTable | table_file.TableFile):
+    if isinstance(inputs, DataTable):
         return inputs[:limit]
     if isinstance(inputs, Dataset) and hasattr(inputs, "__len__"):
         return Subset(inputs, range(min(limit, len(inputs))))

@@ -14,6 +14,7 @@ import jostle.data
 from jostle.base import specs
 from jostle.base.errors import UsageError
 from jostle.base.randomness import Stream
+from jostle.cli.large_csv import small_file
 from jostle.cli.options import SubjectOptions
 from jostle.data import TextDataset
 from jostle.data.text_csv import PREFIX, column_names, load_options, read_spec
@@ -228,15 +229,21 @@ def _load(
         return loaded, [f"{options.data}: {loaded.note}"] if loaded.note else []
     file, named = read_spec(options.data)
     columns = _columns(options, named, label)
-    notes: list[str] = []
+    first = None if "test" in named else options.limit  # of a split the first rows, not of the file
+    with small_file(file, first, named.get("quoted")) as (small, notes):
+        dataset, said = _load_file(str(small), options.split, columns, names, labelled=labelled)
+    return dataset.subset(options.limit), [*notes, *said, *dataset.remarks]
+
+
+def _load_file(
+    file: str, split: str, columns: dict[str, str | None], names: tuple[str, ...], *, labelled: bool
+) -> tuple[TextDataset, list[str]]:
     if "label" in columns or not labelled:
-        dataset = load_options(file, options.split, {"label": None, **columns}, names)
-    elif _LABEL not in column_names(file, columns):
-        notes += [f"no column {_LABEL!r}: no accuracy (--label NAME)"] if names else []
-        dataset = load_options(file, options.split, {**columns, "label": None})
-    else:
-        dataset, notes = _load_guessed_labels(file, options.split, columns, names)
-    return dataset.subset(options.limit), [*notes, *dataset.remarks]
+        return load_options(file, split, {"label": None, **columns}, names), []
+    if _LABEL not in column_names(file, columns):
+        notes = [f"no column {_LABEL!r}: no accuracy (--label NAME)"] if names else []
+        return load_options(file, split, {**columns, "label": None}), notes
+    return _load_guessed_labels(file, split, columns, names)
 
 
 def _load_guessed_labels(
