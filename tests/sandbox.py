@@ -46,9 +46,36 @@ def reviews():
 """
 
 
+RUN = """
+import lightning
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+x = torch.randn(320, 1, 8, 8)
+loader = DataLoader(TensorDataset(x, (x[:, 0, :4].sum(dim=(1, 2)) > 0).long()), batch_size=32)
+
+
+class Classifier(lightning.LightningModule):
+    def __init__(self):
+        super().__init__()
+        self.network = nn.Sequential(nn.Flatten(), nn.Linear(64, 2))
+
+    def forward(self, images):
+        return self.network(images)
+
+    def training_step(self, batch, _):
+        return nn.functional.cross_entropy(self(batch[0]), batch[1])
+
+    def configure_optimizers(self):
+        return torch.optim.Adam(self.parameters(), lr=0.01)
+"""
+
+
 def fill(folder: Path) -> None:
     """Write all files."""
     numbers = np.random.default_rng(0)
+    (folder / "my_run.py").write_text(RUN)
     (folder / "my_pipeline.py").write_text(PIPELINE)
     tables(folder)
     for seed, name in enumerate(("my_model", "a", "b")):

@@ -67,6 +67,7 @@ def inside(folder, monkeypatch):
     """As a reader: float32, in a folder with the files, in a wide window."""
     torch.set_default_dtype(torch.float32)
     monkeypatch.chdir(folder)
+    monkeypatch.syspath_prepend(folder)
     monkeypatch.setenv("COLUMNS", "200")
     yield
     for registry in (PERTURBATIONS, RESPONSES, MODELS, DATASETS, STUDIES):  # what a page registers is its own

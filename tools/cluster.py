@@ -30,6 +30,7 @@ from jostle.sampling import Trials
 from jostle.sampling.units import CleanUnit, TrialUnit, TrialWork
 
 ROOT = Path(__file__).resolve().parent.parent
+BENCHMARKS = ROOT / "docs" / "results" / "benchmarks.json"
 RECORD, PAGE = ROOT / "docs" / "results" / "cluster.json", ROOT / "docs" / "cluster.md"
 MARKED = re.compile(r"(<!-- ([a-z]+): written by tools/cluster.py -->\n).*?(<!-- end of \2 -->)", re.DOTALL)
 UNITS, MEGABYTE = 200, 2**20
@@ -129,6 +130,12 @@ def passing() -> float:
     return float(evaluation.passes / seconds)
 
 
+def seam() -> dict[str, float]:
+    """CPU time of one process with units over that without, as benchmarks/test_engines.py found it."""
+    found = json.loads(BENCHMARKS.read_text(encoding="utf-8"))
+    return {name: found[f"engine-seam-{name}"]["ratio"] for name in ("vit", "resnet")}
+
+
 def _seconds(function: Callable[[], object]) -> float:
     began = time.perf_counter()
     function()
@@ -151,7 +158,7 @@ def measure() -> dict[str, Any]:
     kept += sum(part.nbytes for part in counts)
     record["bytes kept of an input"] = kept / 1024 + 8  # and its remembered prediction
     record["model, bytes"] = len(pickle.dumps(evaluation.functions[0].model.state_dict()))
-    return record | {"provenance": provenance()}
+    return record | {"seam": seam(), "provenance": provenance()}
 
 
 def rates(record: dict[str, Any]) -> str:
@@ -166,6 +173,13 @@ def rates(record: dict[str, Any]) -> str:
         ("writing a model or data for workers", f"{record['travel']['written, MB/s']:,.0f} MB/s"),
         ("reading it in a worker", f"{record['travel']['read and summed, MB/s']:,.0f} MB/s"),
     ]
+    of = record["seam"]
+    rows.append(
+        (
+            "one process: CPU time with units over that without, of a ViT and of a ResNet",
+            f"{of['vit']:.3f} and {of['resnet']:.3f}",
+        )
+    )
     for name, label in (("processes", "two processes"), ("ray", "two workers of Ray")):
         found = record[name]
         if "not measured" in found:

@@ -79,3 +79,20 @@ def test_every_cell_of_a_heat_map_says_its_numbers_where_it_is():
         assert (left + wide / 2, top + high / 2) == pytest.approx((x, height - y), abs=0.02)
     assert drawn.startswith("<svg")
     assert drawn.endswith("</svg>")
+
+
+def test_columns_of_a_table_are_points_with_intervals_and_no_line_joins_them():
+    plain = measurement(np.asarray([0.1, np.nan, 0.3]), (3,))
+    named = replace(plain, profile=replace(plain.profile, names=("age", "city", "height")))
+    (axes,) = profile_figure(named).axes
+    assert [text.get_text() for text in axes.get_yticklabels()] == ["height", "age"]  # city was never jostled
+    (points,) = axes.lines
+    assert points.get_linestyle() == "None"
+    assert points.get_xdata() == pytest.approx([0.3, 0.1])
+    ends = [segment[:, 0].tolist() for segment in axes.collections[0].get_segments()]
+    assert np.asarray(ends) == pytest.approx(np.asarray([[0.29, 0.32], [0.09, 0.12]]))
+    many = measurement(np.linspace(0, 1, 40), (40,))
+    many = replace(many, profile=replace(many.profile, names=tuple(f"c{number}" for number in range(40))))
+    (axes,) = profile_figure(many).axes
+    assert len(axes.get_yticklabels()) == 30
+    assert any("the 30 largest of 40" in text.get_text() for text in axes.texts)

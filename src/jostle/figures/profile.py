@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from jostle.base.estimate import TARGETS
+from jostle.figures.columns import columns_figure
 from jostle.figures.lines import curves
 from jostle.figures.maps import SCALE_HEIGHT, color_scale, largest
 from jostle.figures.output import svg
@@ -24,6 +25,8 @@ _MOST_NUMBERS = 14  # a grid with more rows or columns has no room for numbers
 def profile_figure(measurement: "Measurement", vmax: float | None = None) -> Figure:
     """The mean change by token position: a heat map where positions form a grid, else a line with its band.
 
+    The columns of a table have names and no order, so they are points, see ``columns_figure``.
+
     A grid is two numbers in ``profile.positions``, or three of which the first is 1 (one channel). The band has an
     interval for each position on its own. Positions that were never jostled are empty. A + on the axis marks positions
     at which most texts have a special token, such as a classification token or a separator.
@@ -35,6 +38,8 @@ def profile_figure(measurement: "Measurement", vmax: float | None = None) -> Fig
     profile, shape = measurement.profile, grid_shape(measurement)
     if shape is not None:
         return _grid(measurement.name, profile.values.reshape(shape), quantity(measurement), vmax)
+    if profile.names:
+        return columns_figure([measurement], measurement.name)
     band = f"{measurement.settings.level:.0%} interval of each position for {TARGETS[profile.target]}"
     series = Series(measurement.name, np.arange(len(profile.values)), profile.values, profile.low, profile.high)
     places = special_places(measurement)

@@ -7,6 +7,7 @@ import numpy as np
 from jostle.base.estimate import TARGETS
 from jostle.estimates import Measurement
 from jostle.figures import Series, curves, svg
+from jostle.figures.columns import columns_figure, largest_columns
 from jostle.figures.profile import grid_shape, profile_svg
 from jostle.figures.style import quantity
 from jostle.report.groups import Group, Integers, blocks, choose_groups, group, ranges
@@ -19,13 +20,18 @@ _DIM = "Chance alone makes such differences"
 
 
 def position_sections(measured: Sequence[Measurement]) -> list[Section]:
-    """Heat maps side by side if positions form a grid, else a line for each model; none for a single position."""
+    """Heat maps if positions form a grid, points for columns of a table, else a line for each model.
+
+    Nothing for a single position.
+    """
     profile = measured[0].profile
     if len(profile.values) < 2:
         return []
     shape = grid_shape(measured[0])
     if shape is not None:
         return [_maps(measured, shape)]
+    if profile.names:
+        return [_columns(measured)]
     if len(profile.positions) > 1:
         return [Section(f"Where: {m.name}", figure_svg=profile_svg(m), caption=_certainty(m)) for m in measured]
     return [_lines(measured)]
@@ -106,6 +112,26 @@ def _certainty(m: Measurement, groups: Sequence[Group] = ()) -> str:
     return (
         f"The mean change by position: {trials} each, typical interval \N{PLUS-MINUS SIGN}{np.median(widths):.2g} "
         f"({level} for {TARGETS[profile.target]}, each on its own)."
+    )
+
+
+def _columns(measured: Sequence[Measurement]) -> Section:
+    """The columns of a table as points, and all of them as a table."""
+    names, order = measured[0].profile.names, largest_columns(measured)
+    parts = {m.name: [group(m, np.asarray([number])) for number in order] for m in measured}
+    rows: list[list[Value | Entry]] = [
+        [names[number], *(_entry(groups[place]) for groups in parts.values())] for place, number in enumerate(order)
+    ]
+    drawn = [svg(columns_figure(measured, narrow=narrow)) for narrow in (False, True)]
+    target = f"{measured[0].settings.level:.0%} for {TARGETS[measured[0].profile.target]}".replace("%", " %")
+    return Section(
+        "Which columns",
+        text=f"The {quantity(measured[0])} when one column alone is jostled, the most sensitive columns first.",
+        figure_svg=drawn[0],
+        narrow_svg=drawn[1],
+        caption=f"Lines are the intervals of each column on its own, {target}.",
+        alt="A point with its interval for each column of the table.",
+        table=Table(["column", *parts], rows),
     )
 
 

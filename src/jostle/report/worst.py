@@ -41,7 +41,7 @@ def worst_page(
     sections = [_numbers(result, notes)]
     if searched is not None and examples > 0:
         sections += _examples(result, searched, words, examples)
-    unit = "of the token's norm" if s.relative else "absolute length"
+    unit = s.unit if s.unit == "absolute length" else f"of {s.unit}"
     return Page(
         title="The worst that one token can do",
         lead=_lead(result, inputs),
@@ -67,7 +67,10 @@ def worst_page(
 def _lead(result: WorstCase, inputs: str) -> str:
     radius = specs.written(result.radii[-1])
     times = "as long as the token" if radius == "1" else f"{radius} times as long as the token"
+    unit = result.settings.unit
     size = times if result.settings.relative else f"of length {radius}"
+    if not result.settings.relative and unit != "absolute length":
+        size = f"{radius} times {unit}"
     found = result.at().largest
     if result.settings.is_flip:
         what = "the worst one" if result.settings.positions == "worst" else "one"

@@ -47,11 +47,10 @@ def radius_figure(result: "WorstCase", *, narrow: bool = False) -> Figure:
         Series(name, result.radii, *(np.asarray([getattr(m, k) for m in means]) for k in ("value", "low", "high")))
         for name, means in names.items()
     ]
-    unit = "the token's norm" if result.settings.relative else "absolute length"
     quantity = "share flippable" if result.settings.is_flip else result.settings.response
     band = f"{result.settings.level:.0%} interval over inputs"
     y_label = f"{quantity} (lower bound); {band}"
-    return curves(series, x_label=f"radius, {unit}", y_label=y_label, title=result.name, narrow=narrow)
+    return curves(series, x_label=f"radius, {result.settings.unit}", y_label=y_label, title=result.name, narrow=narrow)
 
 
 def choose_shown(result: "WorstCase", index: int | None = None, radius: float | None = None) -> Shown:
@@ -111,7 +110,8 @@ def caption(result: "WorstCase", shown: Shown) -> str:
     at = (shown.place, shown.input, shown.position)
     radius = specs.written(result.radii[shown.place])
     size = float(np.linalg.norm(result.changes[at]))
-    most = f"at most {radius} times the token's norm" if result.settings.relative else f"at most {radius}"
+    unit = result.settings.unit
+    most = f"at most {radius}" if unit == "absolute length" else f"at most {radius} times {unit}"
     where = f"input {shown.input}, token {shown.position}, moved by a length of {size:.3g} ({most})"
     if result.predictions is None or result.clean_predictions is None or result.margins is None:
         return f"{where}: {result.settings.response} {result.values[at]:.4g}"

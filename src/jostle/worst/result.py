@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 Integers = NDArray[np.int64]
 
 _ARRAYS = ("values", "changes", "mean", "max_of", "margins", "predictions", "clean_predictions")
+SCALED = "columns"  # the tokens of tables whose radii are in units of each column
 _COLUMNS = ("mean of draws", "max of draws", "largest found")
 
 
@@ -66,6 +67,13 @@ class WorstSettings:
     def is_flip(self) -> bool:
         """Whether the response is a flip."""
         return self.response.split(":")[0] == "flip"
+
+    @property
+    def unit(self) -> str:
+        """The unit of radii, in words."""
+        if self.relative:
+            return "the token's norm"
+        return "each column's standard deviation" if self.tokens == SCALED else "absolute length"
 
     def to_dict(self) -> dict[str, Any]:
         """A plain dictionary, for JSON."""
@@ -370,13 +378,12 @@ def _lines(w: WorstCase) -> list[str]:
 
 def _title(w: WorstCase) -> str:
     s = w.settings
-    unit = "the token's norm" if s.relative else "absolute length"
     if s.is_flip:
         what = "share of inputs with a flippable token" if s.positions == "worst" else "share of tokens flippable"
     else:
         where = "at its worst position" if s.positions == "worst" else "over positions"
         what = f"{s.response} of an input, {'largest ' if s.positions == 'worst' else 'mean '}{where}"
-    return f"{what} within a radius, in units of {unit}"
+    return f"{what} within a radius, in units of {s.unit}"
 
 
 def _table(rows: list[AtRadius], level: float) -> list[str]:

@@ -19,6 +19,7 @@ from jostle.tokens import Batch, Edit, TokenFunction
 from jostle.tokens.views import places
 from jostle.training.randomness import random_numbers
 from jostle.worst.objective import Objective
+from jostle.worst.result import SCALED
 
 Floats = NDArray[np.float64]
 
@@ -86,7 +87,7 @@ class Spots:
 
     Attributes:
         clean: (spots, dim) the tokens as they are, at least in single precision.
-        norms: (spots,) the unit of radii: the norm of each token, or 1.
+        norms: (spots,) the unit of radii: the norm of each token, the standard deviation of each column, or 1.
 
     Arguments:
         function, objective, batching: how the model is asked, and what counts.
@@ -113,7 +114,9 @@ class Spots:
         clean = self._embedded(distinct) if function.site is not None else function.inputs.tokens(inputs, tokens)
         self.clean = clean if clean.dtype == torch.float64 else clean.float()  # (spots, dim)
         norms = vector_norm(self.clean.double(), dim=1)
-        self.norms: Tensor = norms if is_relative else torch.ones_like(norms)
+        units = function.inputs.units if function.inputs.view.describe() == SCALED else None
+        of_column = torch.ones_like(norms) if units is None else units.std[torch.from_numpy(tokens)]
+        self.norms: Tensor = norms if is_relative else of_column
         self._latest_batch: tuple[Integers, Batch, int] | None = None
 
     def __len__(self) -> int:

@@ -27,7 +27,7 @@ from jostle.sampling.plans import TOKENS_ON_CPU, Batching, Integers
 from jostle.sampling.text_checks import check_text
 from jostle.tokens import Embeddings, Inputs, TextView, TokenView
 from jostle.worst.objective import Objective
-from jostle.worst.result import WorstCase, WorstSettings
+from jostle.worst.result import SCALED, WorstCase, WorstSettings
 from jostle.worst.search import BlockResult, draw_counts, gradient_problem, search
 from jostle.worst.spots import Floats, GradientFunction, Spots
 from jostle.worst.starts import Directions, directions_of_model
@@ -86,8 +86,9 @@ def worst_case(
             without gradients the result is the largest of the draws and of deletion, with a warning.
         inputs: a tensor (N, ...), a mapping of tensors with an attention mask, a ``Dataset`` or a ``DataLoader``.
         tokens: what a token is, of real numbers: ``Patches(4)``, ``Rows()``, ``Embeddings()``, ... or a spec.
-        radius: of the ball, one or several, in units of the token's own norm. The search in a ball begins where the
-            search in the next smaller ball ended.
+        radius: of the ball, one or several, in units of the token's own norm; for ``Columns()`` of the standard
+            deviation of each column, like the noise of ``measure``. The search in a ball begins where the search in the
+            next smaller ball ended.
         response: ``"flip"``, ``"margin"``, ``"relative-change"``, ... or an object of ``jostle.responses``.
         positions: ``"each"``; ``"worst"``, which ascends only at the most promising positions of each input; or the
             positions to search.
@@ -99,7 +100,7 @@ def worst_case(
             directions that the model offers, if it has a method ``starting_directions(tokens, position)`` and a token
             is a row: from one input (T, dim) and a position to directions (any number, dim).
         candidates: for ``"worst"``, at how many positions of an input to ascend.
-        relative: false for radii in absolute length.
+        relative: false for radii in absolute length; for tables that is ``Columns(scaled=False)`` and false.
         mask: (N, T), true for tokens that may be moved; by default the mapping's own attention mask.
         level: coverage of the intervals over inputs.
         seed: of the draws.
@@ -170,7 +171,7 @@ def run_search(
         tokens=request.tokens.describe(),
         response=request.response.describe(),
         radii=_radii(radius),
-        relative=checks.truth("relative", relative),
+        relative=checks.truth("relative", relative) and request.tokens.describe() != SCALED,
         positions=searched,
         draws=request.plan.draws,
         starts=checks.whole("starts", starts, least=1),
