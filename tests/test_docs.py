@@ -51,7 +51,13 @@ def by_page(language: str, slow: bool = False) -> list:
         if block.language == language and block.mark != "not run" and (slow or block.mark != "slow"):
             found.setdefault(block.page, []).append(block)
     kept = {page: own for page, own in found.items() if not slow or any(block.mark == "slow" for block in own)}
-    return [pytest.param(own, id=page.removeprefix("docs/")) for page, own in kept.items()]
+    return [pytest.param(own, id=page.removeprefix("docs/"), marks=_marks(own)) for page, own in kept.items()]
+
+
+def _marks(own: list[Block]) -> list:
+    """Warnings are errors, but for Lightning and its packages, which warn about each other."""
+    warns = any("import lightning" in block.code for block in own)
+    return [pytest.mark.filterwarnings("ignore")] if warns else []
 
 
 @pytest.fixture(scope="module")
