@@ -176,11 +176,11 @@ QUESTIONS = (
                 no="On MNIST no: {said}.",
                 undecided="On MNIST not decided: {said}.",
                 said="where one patch is replaced by another of the data, the transformer is {mlp} times as sensitive "
-                "as an MLP; where noise of variance 15 is added, {added} times",
+                "as an MLP; where it is replaced by normal pixels, {normal} times",
                 brief="{mlp} times as sensitive as an MLP, a patch replaced",
                 numbers={
                     "mlp": "sensitivity of vit-small / of mlp, a patch of the data in place of another",
-                    "added": "sensitivity of vit-small / of mlp, noise of variance 15 added",
+                    "normal": "sensitivity of vit-small / of mlp, replaced by standard normal tokens",
                 },
                 scale="paper",
             ),
