@@ -60,7 +60,7 @@ norms: $(VENV)/.demo  ## write the numbers of docs/norms.md from the records of 
 redraw: $(VENV)/.demo  ## judge and draw the studies of docs/results again from their records
 	$(BIN)/python tools/redraw.py
 
-package: $(VENV)/.dev  ## build the wheel and the source distribution, look into them, try the wheel by itself (minutes)
+package: $(VENV)/.dev  ## build the wheel and the source distribution, look into them, try both by themselves (minutes)
 	$(BIN)/python tools/package.py
 
 clean:                ## remove the environment and caches, not results

@@ -29,7 +29,7 @@ def test_wheel_and_source_hold_what_they_should():
 
 @needs_hatchling
 @pytest.mark.slow
-def test_the_wheel_works_where_nothing_else_of_the_project_is():
+def test_wheel_and_source_work_where_nothing_else_of_the_project_is():
     ended = run("--borrow")
     assert ended.returncode == 0, ended.stdout + ended.stderr
 

@@ -1,4 +1,4 @@
-"""Build the wheel and the source distribution, look into them, and try the wheel in an environment of its own.
+"""Build the wheel and the source distribution, look into them, and try both in an environment of its own.
 
     python tools/package.py             build, look, install with everything it needs (minutes), try
     python tools/package.py --borrow    the same, with the packages of this environment instead of fresh ones
@@ -30,6 +30,7 @@ SHIPPED = (
 )
 MADE = ("PKG-INFO",)
 MOST_BYTES = 4_000_000  # of either file
+LENT = "borrowed.pth"
 TORCH = "torch==2.13.0"  # first and pinned, as in the Makefile
 
 TRIES = (
@@ -86,18 +87,45 @@ def problems(wheel: Path, sdist: Path) -> list[str]:
 def install(wheel: Path, folder: Path, *, borrow: bool) -> Path:
     """An environment with the wheel in it; returns the folder of its programs."""
     venv.create(folder, with_pip=True)
-    python = folder / "bin" / "python"
-    pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    pip = _pip(folder)
     if borrow:
         subprocess.run([*pip, "--no-deps", str(wheel)], check=True)
-        (site,) = (folder / "lib").glob("python*/site-packages")
-        others = [path for path in map(Path, sys.path) if path.name == "site-packages" and path != site]
-        (site / "borrowed.pth").write_text("".join(f"{path}\n" for path in others))  # after the wheel's own folder
+        _lend(folder)
     else:
         pinned = ["--constraint", str(ROOT / "constraints.txt")]
         subprocess.run([*pip, *pinned, TORCH], check=True)
         subprocess.run([*pip, *pinned, str(wheel)], check=True)
     return folder / "bin"
+
+
+def replace_by(sdist: Path, folder: Path, *, borrow: bool) -> None:
+    """Put what the source distribution builds into the place of the wheel; what it needs is there already."""
+    pip = [*_pip(folder), "--no-deps", "--force-reinstall"]
+    if not borrow:
+        subprocess.run([*pip, str(sdist)], check=True)
+        return
+    made = folder / "made"  # built by the hatchling of this environment, without a network
+    build_it = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "-w", str(made)]
+    subprocess.run([*build_it, str(sdist)], check=True)
+    _site(folder).joinpath(LENT).unlink()  # pip must not see, and remove, the jostle that is lent
+    (wheel,) = made.glob("*.whl")
+    subprocess.run([*pip, str(wheel)], check=True)
+    _lend(folder)
+
+
+def _pip(folder: Path) -> list[str]:
+    return [str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+
+
+def _site(folder: Path) -> Path:
+    (site,) = (folder / "lib").glob("python*/site-packages")
+    return site
+
+
+def _lend(folder: Path) -> None:
+    """Lend the packages of this environment to another; its own come first."""
+    others = [path for path in map(Path, sys.path) if path.name == "site-packages" and path != _site(folder)]
+    (_site(folder) / LENT).write_text("".join(f"{path}\n" for path in others))
 
 
 def try_out(programs: Path, where: Path) -> None:
@@ -130,9 +158,12 @@ def main() -> None:
         if wrong:
             raise SystemExit("\n".join(wrong))
         if not chosen.look:
-            programs = install(wheel, Path(folder) / "environment", borrow=chosen.borrow)
-            empty = Path(folder) / "empty"
+            place, empty = Path(folder) / "environment", Path(folder) / "empty"
             empty.mkdir()
+            programs = install(wheel, place, borrow=chosen.borrow)
+            try_out(programs, empty)
+            say(f"the same from {sdist.name}")
+            replace_by(sdist, place, borrow=chosen.borrow)
             try_out(programs, empty)
 
 

@@ -55,6 +55,13 @@ def test_one_measurement_is_that_of_this_process_though_a_worker_is_killed(clust
     assert plain(jostle.measure(Net(), pictures(), **arguments, engine="ray", workers=1)) == plain(alone)
 
 
+def test_no_more_workers_than_there_is_room_for(cluster):
+    """A unit that was given to an actor without room would wait for ever."""
+    with Ray(workers=7).crew(Toy()) as crew:
+        assert list(crew.results(range(20))) == [number * number for number in range(20)]
+        assert len(crew.workers) == 2
+
+
 def test_cells_of_a_study(cluster, tmp_path, monkeypatch):
     make_known(monkeypatch)
     on_ray = jostle.run("toy/noise", out=tmp_path / "ray", engine=cluster, progress=False)
@@ -67,6 +74,18 @@ def test_more_than_the_cluster_has_is_one_clear_line(cluster):
         pass
     with pytest.raises(UsageError, match="too few for one worker with cpus=1 and gpus=1"), Ray(gpus=1).crew(Toy()):
         pass
+
+
+def test_seven_workers_one_of_which_is_killed_give_the_same_bits(cluster, tmp_path):
+    """On a cluster of their own, which the engine starts and ends; also as on the command line."""
+    ray.shutdown()
+    mark = tmp_path / "mark"
+    arguments = IMAGES | {"plan": jostle.Until(half_width=0.03)}
+    alone = jostle.measure(Net(), pictures(), **arguments)
+    found = jostle.measure(Net(mark=mark, after=2), pictures(), **arguments, engine="ray", workers=7)
+    assert mark.exists()
+    assert plain(found) == plain(alone)
+    assert not ray.is_initialized()
 
 
 def test_no_cluster_at_an_address_is_one_clear_line(cluster, monkeypatch):

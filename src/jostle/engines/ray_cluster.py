@@ -32,7 +32,7 @@ class Ray(Engine):
     """Actors of a Ray cluster.
 
     Arguments:
-        workers: how many actors; by default as many as the cluster has room for.
+        workers: how many actors, at most as many as the cluster has room for, which is the default.
         address: of a running cluster (``auto``, ``host:6379`` or ``ray://host:10001``); None for the one that this
             process or ``RAY_ADDRESS`` knows, and otherwise for a new one on this machine.
         cpus: processors of each actor, which is also its number of threads.
@@ -60,7 +60,8 @@ class Ray(Engine):
             payload.dump(work, file, "engine=ray: the model or its inputs")
             stored = ray.put(np.frombuffer(file.getbuffer(), dtype=np.uint8))
             actor = ray.remote(num_cpus=self.cpus, num_gpus=self.gpus, max_concurrency=2)(Actor)
-            pool = Pool(_Hands(ray, actor, stored, self.cpus), self.workers or self._room(ray), self.tries)
+            room = self._room(ray)  # an actor without room waits, and its unit with it
+            pool = Pool(_Hands(ray, actor, stored, self.cpus), min(self.workers or room, room), self.tries)
             try:
                 yield pool
             finally:

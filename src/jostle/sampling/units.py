@@ -158,8 +158,14 @@ class Staff:
         """
         self._pace = Pace()
         engine = self._engine
-        if self.crew is None and not isinstance(engine, None | Serial | Automatic) and not self.evaluation.remembers:
-            self.crew = self._hired(engine)
+        if self.crew is not None or isinstance(engine, None | Serial | Automatic):
+            return
+        if self.evaluation.remembers:
+            self.evaluation.functions[0].notes.append(
+                "measured in one process: what is remembered of clean inputs makes passes cheaper than sending them"
+            )
+            return
+        self.crew = self._hired(engine)
 
     def _hired(self, engine: Engine) -> Crew:
         device = "cuda" if getattr(engine, "gpus", 0) else None
