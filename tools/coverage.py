@@ -147,7 +147,7 @@ def outcomes(found: MeanChange, dataset: float, population: float, position: flo
     if position is not None:
         profile = found.profile
         is_in = bool(profile.low[0] <= position <= profile.high[0])
-        every.append(Outcome("a position", is_in, "too few" not in profile.method))
+        every.append(Outcome("a position", is_in, "asymptotic" not in profile.method))
     return every
 
 

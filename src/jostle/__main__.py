@@ -1,5 +1,11 @@
-"""``python -m jostle`` is ``jostle``."""
+"""``python -m jostle``: the command line."""
 
-from jostle.cli import main
+import sys
+
+try:
+    from jostle.cli import main
+except KeyboardInterrupt:  # before main can see to it
+    print("jostle: interrupted", file=sys.stderr)  # noqa: T201
+    sys.exit(130)
 
 main()

@@ -358,3 +358,20 @@ def test_ctrl_c_before_anything_is_known_is_one_line(capsys, folder, monkeypatch
     monkeypatch.setattr("jostle.cli.subject.load_model", interrupt)
     code, out, err = run(capsys, "measure", *basic())
     assert (code, out, err) == (130, "", "jostle: interrupted\n")
+
+
+def test_ctrl_c_before_the_command_line_is_imported_is_one_line():
+    program = """
+import runpy
+import sys
+
+class Stop:
+    def find_spec(self, name, *_):
+        if name == "jostle.cli":
+            raise KeyboardInterrupt
+
+sys.meta_path.insert(0, Stop())
+runpy.run_module("jostle", run_name="__main__")
+"""
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "jostle: interrupted\n")

@@ -3,10 +3,12 @@
 import json
 import os
 import sys
+import time
 
 import numpy as np
 import pytest
 
+import jostle
 from tests.cli.test_cli import run
 
 ODD = """
@@ -182,6 +184,24 @@ def test_a_precision_that_nobody_can_reach_is_refused(capsys, folder, option):
     code, _, err = run(capsys, "measure", "--model", "py:odd_models.py:plain", *words)
     assert (code, err.count("\n")) == (2, 1)
     assert "=1e-300 is finer than can be measured; give at least 1e-09" in err
+
+
+def test_a_terminal_of_one_column_gets_help_all_the_same(capsys, monkeypatch):
+    """To break its tables into one column took minutes."""
+    monkeypatch.setenv("COLUMNS", "1")
+    began = time.process_time()
+    code, out, _ = run(capsys, "measure", "--help")
+    assert code == 0
+    assert out
+    assert time.process_time() - began < 30
+
+
+def test_draws_that_a_model_answers_with_nan_are_said(capsys, folder):
+    words = ("--data", "x.npy", "--std", 1, "--draws", 50, "--limit", 2, "--quiet", "--batch-size", 8)
+    code, out, _ = run(capsys, "certify", "--model", "py:odd_models.py:nan", *words, "-o", "c.json")
+    assert code == 0
+    assert "of 300 draws were answered with NaN or infinity; they count as changes" in out
+    assert jostle.load("c.json").nonfinite > 0
 
 
 @pytest.mark.slow

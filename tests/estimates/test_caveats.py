@@ -34,7 +34,7 @@ def tallied(changes, support, average="macro"):
     return tally
 
 
-def test_few_real_changes_are_not_promised_and_many_are():
+def test_real_changes_are_asymptotic_and_few_are_too_few():
     ask = {"tokens": "coordinates", "perturbation": "gaussian-noise:1", "response": "logit-change", "plan": Grid(2)}
     few = jostle.measure(model, inputs(20), **ask)
     assert few.population.caveat == "asymptotic, too few: 20 independent values, 200 are needed"
@@ -42,10 +42,12 @@ def test_few_real_changes_are_not_promised_and_many_are():
     assert few.to_dict()["population"]["caveat"] == few.population.caveat
     assert "asymptotic, too few at 3 of 3 positions" in few.profile.method
     many = jostle.measure(model, inputs(400), **ask)
-    assert not many.population.caveat
-    assert not many.dataset.caveat
+    assert many.population.caveat == many.dataset.caveat == "asymptotic"
     assert not many.notes
-    assert "too few" not in many.profile.method
+    assert "95% for the inputs given (asymptotic)\n" in str(many)
+    assert "for the population the inputs came from (asymptotic)\n" in str(many)
+    assert many.profile.method == "inputs as clusters, Student's t, asymptotic"
+    assert many.to_dict()["dataset"]["caveat"] == "asymptotic"
 
 
 def test_flips_are_always_promised():
@@ -53,12 +55,13 @@ def test_flips_are_always_promised():
     assert not found.dataset.caveat
     assert not found.population.caveat
     assert not found.notes
+    assert "asymptotic" not in str(found)
 
 
 def test_one_large_change_takes_the_promise_away():
     rng = np.random.default_rng(1)
     changes = [rng.normal(1.0, 0.1, 4) for _ in range(300)]
-    assert not tallied(changes, REAL).estimate().population.caveat
+    assert tallied(changes, REAL).estimate().population.caveat == "asymptotic"
     changes[7][2] = 50.0
     caveat = tallied(changes, REAL).estimate().population.caveat
     assert caveat.startswith("asymptotic, too few: one of 300 values has ")
@@ -69,7 +72,7 @@ def test_draws_of_until_say_it_too():
     found = jostle.measure(model, inputs(50), plan=jostle.Until(half_width=1e-6, max_passes=150), **ask)
     assert found.dataset.caveat.startswith("asymptotic, too few")
     found = jostle.measure(model, inputs(500), plan=jostle.Until(half_width=1e-6, max_passes=5000), **ask)
-    assert not found.dataset.caveat
+    assert found.dataset.caveat == "asymptotic"
 
 
 def test_a_population_of_unequal_lengths_needs_many_inputs():

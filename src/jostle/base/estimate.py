@@ -33,7 +33,8 @@ class Interval:
             from which the inputs are a random sample.
         method: the construction, in a few words.
         is_known: false where no interval can be given; ``low`` and ``high`` then enclose all values there are.
-        caveat: why the stated coverage is not promised, e.g. ``asymptotic, too few: ...``; empty where it is.
+        caveat: why the stated coverage is not promised: ``asymptotic``, or ``asymptotic, too few: ...``; empty where
+            it is.
     """
 
     low: float
@@ -43,6 +44,11 @@ class Interval:
     method: str
     is_known: bool = True
     caveat: str = ""
+
+    @property
+    def mark(self) -> str:
+        """What is printed beside an interval that does not promise its coverage."""
+        return " (asymptotic)" if self.caveat else ""
 
     @property
     def half_width(self) -> float:

@@ -7,6 +7,7 @@ import contextlib
 import ctypes
 import io
 import os
+import shutil
 import signal
 import sys
 import traceback
@@ -33,6 +34,8 @@ def main(arguments: list[str] | None = None) -> None:
         words = [*words[1:], f"--{words[0]}"]
     debug = "--debug" in words
     _open_streams()
+    if shutil.get_terminal_size().columns < _NARROWEST:
+        os.environ["COLUMNS"] = str(_NARROWEST)  # to break tables of help into fewer columns takes minutes
     try:
         _run([word for word in words if word != "--debug"], debug)
     except KeyboardInterrupt:
@@ -44,6 +47,7 @@ def main(arguments: list[str] | None = None) -> None:
             signal.signal(signal.SIGINT, lambda *_: os._exit(_INTERRUPTED))
 
 
+_NARROWEST = 40  # columns
 UNEXPECTED = "unexpected"  # how a line begins that is about a fault of jostle's own
 _ADVICE = "(a fault of jostle, or of an odd model: --debug shows where; please report it)"
 

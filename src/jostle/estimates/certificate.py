@@ -144,6 +144,7 @@ def run_certify(
         passes=function.passes,
         seconds=time.perf_counter() - started,
         provenance=provenance(),
+        nonfinite=int(evaluation.nonfinite.sum()),
     )
 
 
@@ -205,6 +206,7 @@ class Certificates(Tabular):
         doubts: (N,) 1 - its largest probability without noise.
         std, draws, selection, alpha: as for ``certify``.
         settings, passes, seconds, provenance: as for a ``Measurement``.
+        nonfinite: draws that the model answered with NaN or infinity; they count for no class, and as changes.
     """
 
     name: str
@@ -222,6 +224,7 @@ class Certificates(Tabular):
     passes: int
     seconds: float
     provenance: dict[str, str] = field(repr=False)
+    nonfinite: int = 0
 
     kind: ClassVar[str] = "jostle/certificates"
     version: ClassVar[int] = 2
@@ -277,6 +280,11 @@ class Certificates(Tabular):
         lines.append(
             f"  each statement holds with probability {1 - self.alpha:g}; {self.passes:,} passes, {self.seconds:.1f} s"
         )
+        if self.nonfinite:
+            lines.append(
+                f"  warning: {self.nonfinite:,} of {count * (self.draws + self.selection):,} draws were answered with "
+                "NaN or infinity; they count as changes"
+            )
         return "\n".join(lines)
 
     def _shares(self) -> dict[float, Estimate]:
@@ -297,7 +305,7 @@ class Certificates(Tabular):
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, as plain numbers and text for JSON."""
-        same = ("name", "std", "draws", "selection", "alpha", "passes", "provenance")
+        same = ("name", "std", "draws", "selection", "alpha", "passes", "nonfinite", "provenance")
         arrays = {key: getattr(self, key).tolist() for key in _ARRAYS}
         named = {key: getattr(self, key) for key in same}
         kept = {"settings": asdict(self.settings), "seconds": round(self.seconds, 3)}
@@ -312,6 +320,7 @@ class Certificates(Tabular):
             **arrays,
             settings=MeasureSettings(**record["settings"]),
             **{key: record[key] for key in same},
+            nonfinite=record.get("nonfinite", 0),
         )
 
     def save(self, path: str | Path) -> None:

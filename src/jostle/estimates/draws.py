@@ -408,7 +408,7 @@ class UntilTally(DrawTally):
             return ""
         mean, squares = float(moments.mean[0]), float(moments.variance[0] * (moments.size[0] - 1))
         furthest = max(abs(end - mean) for end in self._extremes[target])
-        return fixed.too_few(float(moments.size[0]), furthest**2 / squares if squares > 0 else 1.0)
+        return fixed.asymptotic(float(moments.size[0]), furthest**2 / squares if squares > 0 else 1.0)
 
     def estimate(self) -> MeanChange:
         """The estimate from all draws so far."""
@@ -445,7 +445,7 @@ class UntilTally(DrawTally):
         counts = moments.size.astype(np.int64)[back]
         method = "confidence sequence, each position on its own"
         if not self.support.is_discrete:
-            method += too_few_positions(moments.size[back], np.zeros(len(back)))
+            method += ", asymptotic" + too_few_positions(moments.size[back], np.zeros(len(back)))
         positions, special = self.inputs.positions, self.inputs.special_share
         return Profile(moments.mean[back], low, high, counts, positions, "dataset", method, special)
 

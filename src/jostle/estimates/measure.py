@@ -22,6 +22,7 @@ from jostle.estimates.request import Model, Request
 from jostle.estimates.result import Comparison, Difference, MeanChange, Measurement
 from jostle.estimates.runs import GridRun, UntilRun
 from jostle.estimates.samples import TrialRecorder, with_samples
+from jostle.intervals.fixed import ASYMPTOTIC
 from jostle.perturbations import Perturbation
 from jostle.responses import Response
 from jostle.sampling import DefaultPlan, Plan, TrialEvaluation, Until
@@ -336,7 +337,7 @@ def _caveats(estimate: MeanChange) -> list[str]:
     return [
         f"the coverage of the interval for {TARGETS[interval.target]} is not promised: {interval.caveat}"
         for interval in (estimate.interval, estimate.other)
-        if interval.caveat
+        if interval.caveat not in ("", ASYMPTOTIC)  # the second stands beside the interval
     ]
 
 

@@ -95,7 +95,9 @@ def _clustered(one: AnyMean, request: Request, clusters: NDArray[np.int64], boun
         low, high = fixed.student_ratio(means, sizes, level)
     bound = "Gaffke's bound" if is_flip else "Student's t"
     method = f"{len(means):,} clusters of 1 to {int(sizes.max()):,} inputs, ratio, {bound}"
-    interval = Interval(low, high, level, "population", method)
+    residuals = sizes * (means - fixed.weighted_mean(means, sizes))
+    caveat = "" if is_flip else fixed.asymptotic(len(means), fixed.largest_share(residuals))
+    interval = Interval(low, high, level, "population", method, caveat=caveat)
     return replace(one, interval=interval) if one.target == "population" else replace(one, other=interval)
 
 

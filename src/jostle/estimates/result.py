@@ -327,8 +327,9 @@ def _lines(m: Measurement) -> list[str]:
     ends = f"[{other.low:.4g}, {other.high:.4g}]" if other.is_known else "no interval"
     why = "" if other.is_known else f" with average={s.average}"
     return [
-        f"{m.name}: {s.response} {m.value:.4g}   [{m.low:.4g}, {m.high:.4g}]   {s.level:.0%} for {TARGETS[s.target]}",
-        f"  {ends} for {TARGETS[other.target]}{why}",
+        f"{m.name}: {s.response} {m.value:.4g}   [{m.low:.4g}, {m.high:.4g}]   {s.level:.0%} for {TARGETS[s.target]}"
+        + m.interval.mark,
+        f"  {ends} for {TARGETS[other.target]}{why}{other.mark}",
         *(f"  {line}" for line in (() if m.certainty is None else m.certainty.lines())),
         *(f"  {line}" for line in (*_largest(m.profile), *s.lines(), effort(m))),
         *(f"  warning: {text}" for text in m.warnings),
@@ -483,7 +484,7 @@ class Comparison(Tabular):
     def __str__(self) -> str:
         measured = list(self.measurements.values())
         s, width = measured[0].settings, max(len(name) for name in self.measurements)
-        lines = [f"{s.response}, {s.level:.0%} intervals for {TARGETS[s.target]}"]
+        lines = [f"{s.response}, {s.level:.0%} intervals for {TARGETS[s.target]}{measured[0].interval.mark}"]
         lines += [f"  {m.name:<{width}}  {m.value:.4g}   [{m.low:.4g}, {m.high:.4g}]" for m in measured]
         lines += [
             f"  {d.first} - {d.second}  {d.value:+.4g}   [{d.low:+.4g}, {d.high:+.4g}]   {d.verdict}"

@@ -438,7 +438,8 @@ class Stability(Tabular):
     def __str__(self) -> str:
         s = self.settings
         lines = [
-            f"{self.name}: noise stability, {OF[self.response]}; {s.level:.0%} intervals for {TARGETS[s.target]}",
+            f"{self.name}: noise stability, {OF[self.response]}; {s.level:.0%} intervals for {TARGETS[s.target]}"
+            + self.points[0].interval.mark,
             *(
                 f"  rho {point.rho:<6g} {point.value:.4g}   [{point.low:.4g}, {point.high:.4g}]"
                 for point in self.points
@@ -558,5 +559,5 @@ def _ratio(found: Measurement, size: OutputSize) -> Interval:
     residuals = (found.per_input - value * size.squares) / unit
     variance = residuals.var(ddof=1) if len(residuals) > 1 else 0.0
     low, high = fixed.student(1 - value, variance, len(residuals), level)
-    caveat = fixed.too_few(len(residuals), fixed.largest_share(residuals))
+    caveat = fixed.asymptotic(len(residuals), fixed.largest_share(residuals))
     return Interval(float(low), float(high), level, "population", "ratio over inputs, Student's t", caveat=caveat)

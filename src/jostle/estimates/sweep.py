@@ -418,7 +418,8 @@ def _light(record: dict[str, Any]) -> dict[str, Any]:
 def _lines(sweep: Sweep) -> list[str]:
     s = sweep.settings
     inputs, plan = s.lines()
-    lines = [f"{s.response}, {s.level:.0%} intervals for {TARGETS[s.target]}, each on its own", *_table(sweep)]
+    mark = next(iter(next(iter(sweep.at.values())).measurements.values())).interval.mark
+    lines = [f"{s.response}, {s.level:.0%} intervals for {TARGETS[s.target]}, each on its own{mark}", *_table(sweep)]
     if len(sweep) > 1:
         lines += [f"  {sentence}" for sentence in sweep.crossings()]
         lines.append(f"  (paired differences at {sweep.shared_level:.2%}: of a pair, all together {s.level:.0%})")

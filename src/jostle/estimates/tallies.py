@@ -195,7 +195,8 @@ class GridTally:
         value = self._mean(means)
         residuals = sizes * (means - value) / sizes.mean() if is_ratio else means - value
         largest = sizes if self.support.is_discrete else residuals  # a flip is at most as far away as its size
-        caveat = fixed.too_few(len(means), fixed.largest_share(largest))
+        why = fixed.too_few if self.support.is_discrete else fixed.asymptotic
+        caveat = why(len(means), fixed.largest_share(largest))
         if not self._is_whole:
             variance = float(residuals.var(ddof=1)) if len(means) > 1 else 0.0
             low, high = anytime.asymptotic(value, variance, len(means), self.level, self.num_inputs)
@@ -230,7 +231,7 @@ class GridTally:
         if self._by_token:
             reach = fixed.noise_reach(noise, self._trials_of, self.level)
         freedom = int((self._trials_of * (1 - 1 / self.draws) if self.draws > 1 else self._trials_of - 1).sum())
-        caveat = fixed.too_few(freedom, fixed.largest_share(np.sqrt(noise)))
+        caveat = fixed.asymptotic(freedom, fixed.largest_share(np.sqrt(noise)))
         return Interval(value - reach, value + reach, self.level, "dataset", "draws as strata, normal", caveat=caveat)
 
     def _profile(self) -> Profile:
@@ -245,7 +246,7 @@ class GridTally:
             low, high = fixed.student(means, variance, count, self.level)
             with np.errstate(invalid="ignore", divide="ignore"):
                 extreme = np.square(self._extremes - means).max(axis=0) / (variance * (count - 1))
-            method = "inputs as clusters, Student's t" + too_few_positions(count, extreme)
+            method = "inputs as clusters, Student's t, asymptotic" + too_few_positions(count, extreme)
         elif not self._is_whole:
             values = np.linspace(*self.support.bounds, self._sum_counts.shape[1])
             low, high = anytime.bounded(values, self._sum_counts, self.level, self.support.bounds)
@@ -282,7 +283,7 @@ def too_few_positions(counts: Floats, shares: Floats) -> str:
     """
     known = [place for place, count in enumerate(counts) if count]
     doubtful = sum(bool(fixed.too_few(counts[place], float(np.nan_to_num(shares[place], nan=1.0)))) for place in known)
-    return f", asymptotic, too few at {doubtful} of {len(known)} positions" if doubtful else ""
+    return f", too few at {doubtful} of {len(known)} positions" if doubtful else ""
 
 
 def _renamed(population: Interval, method: str) -> Interval:

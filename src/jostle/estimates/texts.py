@@ -489,7 +489,8 @@ def _dataset(changes: Floats, response: Response, level: float, *, is_exact: boo
         return Interval(low, high, level, "dataset", "draws as strata, Clopper-Pearson")
     variance = float(changes.var(ddof=1)) if len(changes) > 1 else 0.0
     low, high = (float(end) for end in fixed.student(value, variance, len(changes), level))
-    return Interval(low, high, level, "dataset", "spread over changes as an upper bound, Student's t")
+    caveat = fixed.asymptotic(len(changes), fixed.largest_share(changes - value))
+    return Interval(low, high, level, "dataset", "spread over changes as an upper bound, Student's t", caveat=caveat)
 
 
 def _population(means: Floats, sizes: Floats, clusters: Any, response: Response, level: float) -> Interval:
@@ -503,5 +504,9 @@ def _population(means: Floats, sizes: Floats, clusters: Any, response: Response,
     if response.is_binary:
         low, high = fixed.bounded_ratio(sums[kept] / weights[kept], weights[kept], level, (0.0, 1.0))
         return Interval(low, high, level, "population", f"{int(kept.sum()):,} {what}, ratio, Gaffke's bound")
-    low, high = fixed.student_ratio(sums[kept] / weights[kept], weights[kept], level)
-    return Interval(low, high, level, "population", f"{int(kept.sum()):,} {what}, ratio, Student's t")
+    ratios, weights = sums[kept] / weights[kept], weights[kept]
+    low, high = fixed.student_ratio(ratios, weights, level)
+    caveat = fixed.asymptotic(
+        len(ratios), fixed.largest_share(weights * (ratios - fixed.weighted_mean(ratios, weights)))
+    )
+    return Interval(low, high, level, "population", f"{len(ratios):,} {what}, ratio, Student's t", caveat=caveat)

@@ -110,7 +110,9 @@ def too_few(count: float, share: float) -> str:
 
     Without bounds on the values no interval is valid for every distribution (Bahadur and Savage 1956). Student's t and
     its kin need many values, none of which dominates. The two bounds are rules of thumb, chosen before they were tried;
-    ``tools/coverage.py`` simulates what they do: .92 to .96 for lognormal and for rare large changes.
+    ``tools/coverage.py`` simulates what they do: .92 to .96 for lognormal and for rare large changes. That is why
+    intervals of real changes are labelled ``asymptotic`` beyond them too; a stricter rule on the values seen does not
+    help, because it picks the samples in which large values happen to be missing.
 
     >>> too_few(1000, 0.01), too_few(40, 0.01)
     ('', 'asymptotic, too few: 40 independent values, 200 are needed')
@@ -126,6 +128,18 @@ def too_few(count: float, share: float) -> str:
     if share > _MOST_SHARE:
         return f"asymptotic, too few: one of {count:,.0f} values has {share:.0%} of the variance"
     return ""
+
+
+ASYMPTOTIC = "asymptotic"
+
+
+def asymptotic(count: float, share: float) -> str:
+    """The caveat of an interval of real changes, whose coverage is never promised; arguments as of ``too_few``.
+
+    >>> asymptotic(1000, 0.01)
+    'asymptotic'
+    """
+    return too_few(count, share) or ASYMPTOTIC
 
 
 def largest_share(deviations: NDArray[np.float64]) -> float:

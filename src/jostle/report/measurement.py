@@ -53,7 +53,9 @@ def measurement_page(
             "response": shared.response,
             "plan": shared.plan,
             "average": "inputs weigh the same" if shared.average == "macro" else "tokens weigh the same",
-            "interval": f"{shared.level:.0%} for {TARGETS[shared.target]}".replace("%", " %"),
+            "interval": f"{shared.level:.0%} for {TARGETS[shared.target]}{measured[0].interval.mark}".replace(
+                "%", " %"
+            ),
             "seed": str(shared.seed),
             **(settings or {}),
         },
