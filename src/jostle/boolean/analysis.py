@@ -32,7 +32,7 @@ Method = Literal["auto", "exact", "sampled"]
 
 METHODS = ("auto", "exact", "sampled")
 _MOST = 1 << 28  # bits of all sampled points together: two gigabytes
-_SMALL = 1 << 11  # values of a table whose coefficients are computed at once, not at the first use
+_SMALL = 1 << 14  # values of a table whose coefficients are computed at once, not at the first use
 _FEW = 12  # entries of a list that are printed
 
 

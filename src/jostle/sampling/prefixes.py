@@ -62,16 +62,17 @@ class PrefixReader(Reader):
 
     def group(self, trials: Trials) -> list[PrefixGroup] | None:
         """The trials in groups; None if continuing gains little, as with few trials of many texts."""
-        texts = np.unique(trials.inputs)
-        aim = (
-            _WORTH_IT * self.padding.lengths[trials.inputs].sum() - _COST_OF_PREFIX * self.padding.lengths[texts].sum()
-        )
+        texts, lengths = np.unique(trials.inputs), self.padding.lengths
+        free = self.batching.free_padding  # what a batch costs, in tokens
+        full = min(self.batching.most_tokens, self.batching.batch_size * lengths[trials.inputs].mean())
+        whole = lengths[trials.inputs].sum() * (1 + free / full)
+        aim = _WORTH_IT * whole - _COST_OF_PREFIX * lengths[texts].sum()
         left = self._left(trials)
         if left.sum() >= aim or self._size is None:
             return None
         groups = [self._make_group(part, trials, left) for part in self._split(texts, self._size)]
         batches = [rows for group in groups for rows in group.batches]
-        return groups if sum(len(rows) * left[rows].max() for rows in batches) <= aim else None
+        return groups if sum(len(rows) * left[rows].max() + free for rows in batches) <= aim else None
 
     def read(self, part: Moved, pending: Pending, batch: MakeBatch) -> Integers | None:
         """Answer the trials group by group, if continuing gains enough."""
