@@ -5,6 +5,7 @@ recorded are not simulated again unless ``--again`` is given.
 """
 
 import argparse
+import functools
 import json
 import math
 import re
@@ -14,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
+from stopping import Case, cases
 
 from jostle.base.estimate import Interval
 from jostle.base.files import write_text
@@ -256,11 +258,11 @@ def settings() -> Iterator[tuple[str, int, Callable[[Generator], list[Outcome]]]
         yield f"flips, Grid(1) of 200 inputs, watched and interrupted, {name}", 400, watched_grid(world, 200)
         if world.mean >= 0.01:
             plan = Until(half_width=0.02)
-            yield f"flips, Until(half_width=0.02), 5,000 inputs, {name}", 1000, until(world, plan, 5000)
+            yield f"flips, Until(half_width=0.02), 5,000 inputs, {name}", 2000, until(world, plan, 5000)
             plan = Until(relative=0.3)
-            yield f"flips, Until(relative=0.3), 5,000 inputs, {name}", 400, until(world, plan, 5000)
+            yield f"flips, Until(relative=0.3), 5,000 inputs, {name}", 2000, until(world, plan, 5000)
         plan = Until(half_width=1e-6)
-        yield f"flips, ended after 500 draws, 5,000 inputs, {name}", 1000, until(world, plan, 5000, 500)
+        yield f"flips, ended after 500 draws, 5,000 inputs, {name}", 2000, until(world, plan, 5000, 500)
     for inputs in (5, 50, 400):
         yield f"difference of flips, Grid(1), {inputs} inputs", 1000, grid_difference(inputs)
         yield f"flips, micro, lengths 1 to 12, {inputs} inputs", 500, unequal_lengths(inputs, False)
@@ -282,6 +284,11 @@ def simulate(run: Callable[[Generator], list[Outcome]], runs: int, seed: int) ->
         kept = [outcome.covered for outcome in own if outcome.promised]
         counts.append(Count(name, len(own), sum(outcome.covered for outcome in own), len(kept), sum(kept)))
     return counts
+
+
+def stopped(case: Case) -> list[Count]:
+    """The counts of a case of ``stopping``; all of its intervals promise their coverage."""
+    return [Count(name, runs, covered, runs, covered) for name, runs, covered in case.count()]
 
 
 def holds(count: Count) -> bool:
@@ -315,10 +322,16 @@ def main() -> None:
     again = parser.parse_args().again
     known = {} if again or not RECORD.exists() else json.loads(RECORD.read_text(encoding="utf-8"))
     record = {name: [Count(**count) for count in counts] for name, counts in known.items()}
-    for number, (setting, runs, run) in enumerate(settings()):
+    counted: list[tuple[str, Callable[[], list[Count]]]]
+    counted = [(case.name, functools.partial(stopped, case)) for case in cases()]
+    counted += [
+        (setting, functools.partial(simulate, run, runs, number))
+        for number, (setting, runs, run) in enumerate(settings())
+    ]
+    for setting, count in counted:
         if setting not in record:
-            record[setting] = simulate(run, runs, number)
-            plain = {name: [asdict(count) for count in counts] for name, counts in record.items()}
+            record[setting] = count()
+            plain = {name: [asdict(each) for each in counts] for name, counts in record.items()}
             write_text(RECORD, json.dumps(plain, indent=1) + "\n")
         text = PAGE.read_text(encoding="utf-8")  # an interrupted run leaves a page of what it has
         write_text(PAGE, MARKED.sub(lambda found: found[1] + table(record) + found[2], text))
