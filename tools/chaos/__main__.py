@@ -42,6 +42,7 @@ def main() -> None:
     try:
         _run(given)
     finally:
+        record.note_unreached(given.record, [victim.name for victim in kills.victims()])
         page.write_page(record.read(given.record), given.page)
 
 

@@ -81,9 +81,12 @@ def _section(name: str, found: dict[str, Any]) -> list[str]:
     else:
         ended = found["ended"].get("started until the end and compared", 0)
         lines += ["", f"Commands: {len(found['where'])}, started until the end and compared {ended:,} times."]
+        if found.get("unreached"):
+            lines += ["", f"Not reached so far: {', '.join(found['unreached'])}."]
     if found.get("mended"):
         lines += ["", "Found on the way, and mended with a test:", ""]
-        lines += [f"- {fault['kind']}: {_short(fault['what'])}{_tested(fault)}" for fault in found["mended"]]
+        said = Counter(f"- {fault['kind']}: {_short(fault['what'])}{_tested(fault)}" for fault in found["mended"])
+        lines += [text if times == 1 else f"{text}, {times} times" for text, times in said.items()]
     commits = sorted({session["commit"] for session in found["sessions"]})
     machine = found["sessions"][-1]
     lines += [

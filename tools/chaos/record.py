@@ -1,6 +1,7 @@
 """The record of all attacks, in one file: counts that add up over sessions, and every fault."""
 
 import json
+import re
 import subprocess
 from collections import Counter
 from collections.abc import Mapping
@@ -35,7 +36,12 @@ class Count:
 
     def fault(self, kind: str, what: str) -> None:
         """Note what must not be."""
-        self.faults.append({"kind": kind, "what": what[-4000:]})
+        self.faults.append({"kind": kind, "what": without_folders(what)[-4000:]})
+
+
+def without_folders(text: str) -> str:
+    """A text in which files are named without the folders of this machine."""
+    return re.sub(r"/[^\s\"':]*/", "", text)
 
 
 def read(path: Path = RECORD) -> dict[str, Any]:
@@ -81,9 +87,17 @@ def mend(path: Path, attack: str, words: str, test: str) -> int:
     found = record[attack]
     chosen = [fault for fault in found["faults"] if words in fault["what"]]
     found["faults"] = [fault for fault in found["faults"] if fault not in chosen]
-    found["mended"] += [fault | {"test": test} for fault in chosen]
+    found["mended"] += [{**fault, "what": without_folders(fault["what"]), "test": test} for fault in chosen]
     write_text(path, json.dumps(record, indent=1, sort_keys=True) + "\n")
     return len(chosen)
+
+
+def note_unreached(path: Path, names: list[str]) -> None:
+    """Keep which of these commands were never killed."""
+    record = read(path)
+    if "kills" in record:
+        record["kills"]["unreached"] = [name for name in names if name not in record["kills"]["where"]]
+        write_text(path, json.dumps(record, indent=1, sort_keys=True) + "\n")
 
 
 def _sum(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
