@@ -171,6 +171,8 @@ def only_parsed(command: str) -> bool:
 def parse(command: str) -> None:
     """Fail unless a command and its options exist."""
     words = shlex.split(command)
+    while re.match(r"[A-Z_]+=", words[0]):
+        del words[0]  # a variable of the environment
     if words[0] == "jostle":
         app.parse_args(words[1:], print_error=False, exit_on_error=False)
         if words[1] == "run":
