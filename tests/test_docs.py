@@ -165,6 +165,7 @@ def test_slow_commands_run(own, capsys):
 
 def only_parsed(command: str) -> bool:
     """Whether a command is one of those that are not run."""
+    command = re.sub(r"^([A-Z_]+=\S* )+", "", command)  # variables of the environment
     return any(re.match(rf"{re.escape(known)}(?![\w-])", command) for known in PARSED)
 
 
