@@ -28,7 +28,7 @@ AnyTally = TypeVar("AnyTally", GridTally, DrawTally)
 
 _GRID_TRIALS = 2**12  # of a grid that are evaluated together
 _GRID_AHEAD = 2**15  # trials of a grid that a crew is given at a time
-_LEAST_AHEAD, _MOST_AHEAD = 512, 2**13  # draws beyond the next look that are evaluated together
+_LEAST_AHEAD, _MOST_AHEAD = 256, 2**13  # draws beyond the next look that are evaluated together
 _TIMES_AHEAD = 3
 _VISITS = 3.0  # draws an input that are still to come, or more: all clean inputs are asked about at once
 
