@@ -28,7 +28,7 @@ decoder of width 64 and depth 2 on 1,200 pairs of questions.
 
 REASONS = """Where a goal is missed, and why:
 
-* *Over a fixed sample, S near 0.005*. Uniform draws until ±10 % are 1.15 times a sample whose size was known. To take
+* *Over a fixed sample, S near 0.005*. Uniform draws until ±10 % are 1.2 times a sample whose size was known. To take
   less, flips must be foreseen from margins and positions, and those of the decoder hardly can: by the rates of 65,536
   uniform draws, the best proposal over the strata that jostle knows is predicted to take {decoder} of the uniform draws
   (encoder: {encoder}), which is {bound} of the fixed sample before a single draw of a pilot.
