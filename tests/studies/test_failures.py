@@ -190,6 +190,22 @@ def test_a_disk_too_full_for_a_record_is_one_line_and_loses_nothing_before_it(tm
     assert records(tmp_path) == records(whole)
 
 
+def test_a_missing_line_of_a_session_is_said_and_fresh_starts_anew(tmp_path, whole):
+    shutil.copytree(whole, tmp_path, dirs_exist_ok=True)
+    path = tmp_path / "trained" / "first" / "smoke" / "records.jsonl"
+    lines = path.read_bytes().splitlines(keepends=True)
+    (path.parent / "summary.json").unlink()
+    (path.parent / ".finished").unlink(missing_ok=True)
+    path.write_bytes(lines[0] + b"".join(lines[2:]))
+    with pytest.raises(
+        UsageError, match=r"^line 'session/0' of .*records\.jsonl is missing; put it back, or .* --fresh"
+    ):
+        first(tmp_path)
+    assert path.read_bytes() == lines[0] + b"".join(lines[2:])
+    first(tmp_path, fresh=True)
+    assert records(tmp_path) == records(whole)
+
+
 def test_an_out_folder_that_is_no_folder_or_holds_no_records(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(

@@ -362,3 +362,9 @@ def test_a_stopped_run_keeps_what_is_done_and_ends_with_the_same_records(tmp_pat
     whole = content(toy(tmp_path / "whole", **options).folder)
     assert content(toy(tmp_path / "runs", **options).folder) == whole
     assert kept.items() <= whole.items()
+
+
+def test_what_all_findings_share_is_said_once(tmp_path):
+    said = str(toy(tmp_path, "smoke"))
+    assert said.count("  UNDECIDED: ") == 2
+    assert said.count("smoke scale shows that it runs and decides nothing") == 1

@@ -130,8 +130,16 @@ class RecordFile:
         return self._read(StudyLine, _STUDY) if _STUDY in self._store else None
 
     def sessions(self) -> list[SessionLine]:
-        """All sessions, in order."""
-        return [self._read(SessionLine, key) for key in self._store if key.startswith(_SESSION)]
+        """All sessions, in order. None may be missing: they say at which numbers of seeds a study was judged."""
+        found = {key: self._read(SessionLine, key) for key in self._store if key.startswith(_SESSION)}
+        last = max((line.session for line in self.cells().values()), default=-1)
+        for number in range(max(last + 1, len(found))):
+            if f"{_SESSION}{number}" not in found:
+                raise UsageError(
+                    f"line '{_SESSION}{number}' of {self._folder / RECORDS} is missing; put it back, or start anew "
+                    "with --fresh, which keeps the old records in a backup folder"
+                )
+        return list(found.values())
 
     def cells(self) -> dict[str, CellLine]:
         """All finished cells, by key."""
@@ -270,9 +278,12 @@ def told(summary: Summary, folder: Path) -> str:
     modified = "".join(f" {name}={value}" for name, value in summary.modified.items())
     scale = summary.scale + (f", modified:{modified}" if modified else "")
     lines = [f"{summary.name} ({scale}): {summary.verdict}", f"  claim: {summary.claim}"]
+    reasons = {finding.reason for finding in summary.findings}
+    shared = reasons.pop() if len(reasons) == 1 and len(summary.findings) > 1 else ""  # said once, not on every line
+    lines += [f"  {shared}"] if shared else []
     for finding in summary.findings:
         verdict = f"{finding.verdict}{' (beyond the claim)' if finding.is_beyond else ''}"
-        why = "; ".join(part for part in (finding.reason, finding.needs) if part)
+        why = "; ".join(part for part in (finding.reason, finding.needs) if part and part != shared)
         reason = f" ({why})" if why else ""
         lines.append(f"  {verdict}: {finding.statement}: {finding.measured}, expected {finding.expected}{reason}")
     if summary.looks:
