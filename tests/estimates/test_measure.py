@@ -220,6 +220,15 @@ def test_progress_is_told_estimate_interval_and_passes():
     assert states[-1].share == 1.0
 
 
+@pytest.mark.parametrize("plan", [jostle.Until(half_width=0.03), jostle.Grid(1)])
+def test_progress_is_told_from_the_first_batch_on_before_there_is_an_estimate(plan):
+    states = []
+    measure(plan=plan, batch_size=8, progress=states.append)
+    assert (states[0].share, states[0].summary) == (0.0, "no estimate yet")
+    assert states[0].passes < len(INPUTS)  # not all clean inputs have been asked about
+    assert "[" in states[-1].summary or "±" in states[-1].summary
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

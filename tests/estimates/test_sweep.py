@@ -316,7 +316,7 @@ def test_progress_goes_over_all_strengths():
     s = usual(stds=[0, 1, 2], progress=states.append)
     shares = [state.share for state in states]
     assert shares == sorted(shares)
-    assert shares[0] > 1 / 3
+    assert shares[0] >= 1 / 3  # told before its first trial
     assert shares[-1] == 1
     assert states[-1].passes == s.passes
     assert states[-1].summary.startswith("std 2: ")

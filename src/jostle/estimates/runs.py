@@ -30,6 +30,7 @@ _GRID_TRIALS = 2**12  # of a grid that are evaluated together
 _GRID_AHEAD = 2**15  # trials of a grid that a crew is given at a time
 _LEAST_AHEAD, _MOST_AHEAD = 256, 2**13  # draws beyond the next look that are evaluated together
 _TIMES_AHEAD = 3
+_BEFORE = "no estimate yet"  # what progress says before the first trials are counted
 _VISITS = 3.0  # draws an input that are still to come, or more: all clean inputs are asked about at once
 
 
@@ -120,16 +121,16 @@ class GridRun(Run[Grid, GridTally]):
 
     def loop(self) -> str:
         """Go through the inputs in a random order: clean passes of some of them, then all their trials."""
-        done, summary = 0, ""
+        done, summary = 0, _BEFORE
 
         def tell() -> None:
             if done:
                 self.evaluation.staff.watch(done / len(self.inputs))
-                self.report(State(done / len(self.inputs), self.evaluation.passes, summary))
+            self.report(State(done / len(self.inputs), self.evaluation.passes, summary))
 
         for groups in self._groups(self.plan.order(self.inputs, self.request.seed)):
             if self.inputs.items is None:
-                self.evaluation.prepare(*groups)
+                self.evaluation.prepare(*groups, tell=tell)
             blocks = [block for chosen in groups for block in self.plan.blocks(self.inputs, chosen, _GRID_TRIALS)]
             for trials, changes in zip(blocks, self.evaluation.changes_of(blocks, tell), strict=True):
                 self.count(trials, changes)
@@ -212,7 +213,7 @@ class UntilRun(Run[Until, DrawTally]):
         """Ask about all clean inputs at once, in full batches: hardly any of them would not be drawn."""
         everything = np.arange(len(self.inputs))
         if self.evaluation.unasked and 2 * self.evaluation.unasked < self.plan.max_passes - self.evaluation.passes:
-            self.evaluation.prepare(everything)
+            self.evaluation.prepare(everything, tell=self._tell)
 
     def _advance(self, trials: Trials, ends: Integers) -> str:
         """Ask about these trials and count them up to the look that stops; returns why sampling ended, if it did.
@@ -254,7 +255,8 @@ class UntilRun(Run[Until, DrawTally]):
 
     def _tell(self) -> None:
         """Tell the reporter how far the draws that are counted have come."""
-        if not self.has_results:
+        if not self.has_results:  # a slow model takes long until then, and silence would look like a hang
+            self.report(State(0.0, self.evaluation.passes, _BEFORE))
             return
         looks = [(tally.value, look.low, look.high) for tally in self._deciding for look in (tally.candidate(),)]
         share = 0.0 if self.plan.decided else min(self.plan.share_done(*look) for look in looks)

@@ -136,14 +136,14 @@ class TrialEvaluation:
             batches = min(batches, self.inputs.items.room() // size)
         return size * min(max(batches, 1), _BATCHES_AT_ONCE)
 
-    def prepare(self, *groups: Integers) -> None:
+    def prepare(self, *groups: Integers, tell: Tell | None = None) -> None:
         """Ask the models about these clean inputs now; only inputs of one group share a batch."""
         if self.staff.crew is not None:
             self.staff.prepare([references.planned(groups) for references in self.references])
             return
         for indices in groups:
             for references in self.references:
-                references.prepare(indices)
+                references.prepare(indices, tell)
 
     def changes(self, trials: Trials, tell: Tell | None = None) -> Changes:
         """(models, trials): the change in each trial, NaN where a model's output or the change is not finite.
@@ -172,7 +172,7 @@ class TrialEvaluation:
     def _changes_here(self, trials: Trials, tell: Tell | None) -> Changes:
         out = np.zeros((len(self.functions), len(trials)))
         if self.inputs.items is None:
-            self.prepare(trials.inputs)
+            self.prepare(trials.inputs, tell=tell)
         for rows in self._units(trials):
             out[:, rows] = self.unit_changes(trials[rows], tell)
         return out
@@ -427,10 +427,10 @@ class References:
         """Which of these inputs have had their clean pass."""
         return self._known[indices]
 
-    def prepare(self, indices: Integers) -> None:
-        """Make the clean passes of these inputs now, if their references can be kept."""
+    def prepare(self, indices: Integers, tell: Tell | None = None) -> None:
+        """Make the clean passes of these inputs now, if their references can be kept; ``tell`` after each batch."""
         if not self._is_too_large:
-            self.of(indices)
+            self.of(indices, tell)
 
     def planned(self, groups: Iterable[Integers]) -> list[Integers]:
         """The batches in which ``prepare`` of one group after the other would ask about them."""
@@ -480,14 +480,18 @@ class References:
         self._store[torch.from_numpy(known[0])] = known[1]
         self._known[known[0]] = True
 
-    def of(self, indices: Integers) -> Tensor:
+    def of(self, indices: Integers, tell: Tell | None = None) -> Tensor:
         """The references of these inputs, (len(indices), ...)."""
         if not len(indices):
             return torch.empty(0)
         if self._store is not None and self._known[indices].all():
             return self._store[torch.from_numpy(indices)]
         batches = self._batches(indices, self._known)
-        made = [self.make(batch) for batch in batches]
+        made = []
+        for batch in batches:
+            made.append(self.make(batch))
+            if tell is not None:
+                tell()
         self.keep(batches, made)
         if self._store is not None:
             return self._store[torch.from_numpy(indices)]
