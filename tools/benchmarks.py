@@ -89,7 +89,7 @@ def _reasons(records: Records) -> str:
     }
     images = [records.get(f"precision-{name}-0.005", {}).get("passes") for name in ("mlp", "cnn", "vit", "resnet")]
     known = sorted(passes for passes in images if passes is not None)
-    numbers = {**shares, "bound": shares["decoder"] and 1.15 * shares["decoder"]}
+    numbers = {**shares, "bound": shares["decoder"] and 1.21 * shares["decoder"]}
     numbers |= {"least": known[0], "most": known[-1]} if known else {"least": None, "most": None}
     return REASONS.format(**{name: number(value) or "?" for name, value in numbers.items()})
 
