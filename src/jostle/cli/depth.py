@@ -16,14 +16,14 @@ from jostle.cli.options import (
     weight_files,
     whole,
 )
-from jostle.cli.output import check_files, check_plot, say, show
+from jostle.cli.output import check_files, check_plot, show, write_plot
 
 SITE_HELP = (
     "Where: residual (what each layer gives out), attention, mlp, head (with --head), or a path or pattern of the "
     "modules of the model, such as 'blocks.*.mlp'."
 )
 HEAD_HELP = "With --site head, which head of each layer, from 0 on."
-STD_HELP = "Of the noise, in units of the root mean square of the vectors at each site."
+STD_HELP = "Standard deviation of the noise, in units of the root mean square of the vectors at each site."
 ABSOLUTE_HELP = "Take --std as it is, the same number at every site."
 PLOT_HELP = "Also draw the change against the layer into this .svg, .png or .pdf file."
 
@@ -84,8 +84,4 @@ def depth(
     )  # fmt: skip
     show(found, subject.notes, options)
     if options.plot is not None:
-        from jostle.figures import save
-
-        save(found.plot(), options.plot)
-        if not options.as_json:
-            say(f"  written to {options.plot}")
+        write_plot(found, options.plot, options)

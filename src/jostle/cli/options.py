@@ -109,7 +109,7 @@ ENGINE_HELP = (
     "this process, and several where that saves time."
 )
 WORKERS_HELP = "How many processes, or workers of a Ray cluster, work at once."
-ADDRESS_HELP = "Of a running Ray cluster: auto, HOST:6379 or ray://HOST:10001. Default: one on this machine."
+ADDRESS_HELP = "Address of a running Ray cluster: auto, HOST:6379 or ray://HOST:10001. Default: one on this machine."
 CPUS_HELP = "Threads of each worker. Default: 1 where --workers or --engine is given."
 GPUS_HELP = "GPUs of each worker of Ray; 0.5 if two share one. The models then run there."
 JSON_HELP = "Print the result as JSON, with notes, and nothing else."

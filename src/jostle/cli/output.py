@@ -88,6 +88,15 @@ def check_plot(path: Path | None) -> None:
         raise UsageError(f"--plot {path} must end in {', '.join(_PICTURES)}; its ending decides the format")
 
 
+def write_plot(result: "Depth | Stability | Sweep", path: Path, options: SubjectOptions) -> None:
+    """Draw a result into the file of ``--plot``, and say so unless stdout is for JSON."""
+    from jostle.figures import save
+
+    save(result.plot(), path)
+    if not options.as_json:
+        say(f"  written to {path}")
+
+
 def check_files(
     options: SubjectOptions,
     weights: Sequence[str],

@@ -9,7 +9,7 @@ from cyclopts import Parameter
 
 from jostle.base.errors import UsageError
 from jostle.cli.options import MODEL_HELP, OUTPUT, WEIGHTS_HELP, WHAT, SamplingOptions, model_specs, weight_files
-from jostle.cli.output import check_files, check_plot, say, show
+from jostle.cli.output import check_files, check_plot, show, write_plot
 
 if TYPE_CHECKING:
     from jostle.cli.subject import Subject
@@ -91,11 +91,7 @@ def stability(
     )  # fmt: skip
     show(result, subject.notes, options)
     if options.plot is not None:
-        from jostle.figures import save
-
-        save(result.plot(), options.plot)
-        if not options.as_json:
-            say(f"  written to {options.plot}")
+        write_plot(result, options.plot, options)
     if result.missing:
         sys.exit(130)
 

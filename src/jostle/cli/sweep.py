@@ -19,7 +19,7 @@ from jostle.cli.options import (
     model_specs,
     weight_files,
 )
-from jostle.cli.output import check_files, check_plot, command_line, say, show
+from jostle.cli.output import check_files, check_plot, command_line, say, show, write_plot
 
 if TYPE_CHECKING:
     from jostle.cli.subject import Subject
@@ -90,11 +90,7 @@ def sweep(
         return  # another process of torchrun has the same result and writes it
     show(result, subject.notes, options)
     if options.plot is not None:
-        from jostle.figures import save
-
-        save(result.plot(), options.plot)
-        if not options.as_json:
-            say(f"  written to {options.plot}")
+        write_plot(result, options.plot, options)
     if options.report is not None:
         _write_page(result, specs, subject, options, options.report)
     if result.missing:
