@@ -7,20 +7,9 @@ import pytest
 
 import jostle
 from jostle.cli import main
-from tests.integrations.families import network
 
 pytest.importorskip("transformers")
 PROMPT = "the film is good, not bad"
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    from tests.integrations.text_folders import tokenizer
-
-    place = tmp_path_factory.mktemp("model")
-    network("gpt2").float().save_pretrained(place)
-    tokenizer("gpt2").save(str(place / "tokenizer.json"))
-    return place
 
 
 def said(capsys, *words):
@@ -28,22 +17,22 @@ def said(capsys, *words):
     return capsys.readouterr().out
 
 
-def test_a_prompt_becomes_a_line_for_each_layer_a_figure_and_a_file(folder, tmp_path, capsys):
+def test_a_prompt_becomes_a_line_for_each_layer_a_figure_and_a_file(gpt2_folder, tmp_path, capsys):
     figure, file = tmp_path / "d.svg", tmp_path / "d.json"
-    words = ("--model", f"tiny=hf:{folder}", "--prompt", PROMPT, "--site", "mlp", "--response", "kl", "--draws", 2)
+    words = ("--model", f"tiny=hf:{gpt2_folder}", "--prompt", PROMPT, "--site", "mlp", "--response", "kl", "--draws", 2)
     out = said(capsys, *words, "--plot", figure, "-o", file)
     assert "tiny: kl with noise inside, site=mlp" in out
     assert "transformer.h.1.mlp" in out
     assert "<svg" in figure.read_text()
     saved = jostle.load(file)
     assert [m.name for m in saved] == ["transformer.h.0.mlp", "transformer.h.1.mlp"]
-    model = jostle.integrations.load(f"hf:{folder}")
+    model = jostle.integrations.load(f"hf:{gpt2_folder}")
     same = jostle.depth(model, PROMPT, site="mlp", response="kl", plan="grid:2")
     assert [m.value for m in same] == [m.value for m in saved]
 
 
-def test_noise_of_std_0_changes_nothing_and_heads_are_named(folder, capsys):
-    words = ("--model", f"hf:{folder}", "--prompt", PROMPT, "--site", "head", "--head", 1, "--std", 0, "--json")
+def test_noise_of_std_0_changes_nothing_and_heads_are_named(gpt2_folder, capsys):
+    words = ("--model", f"hf:{gpt2_folder}", "--prompt", PROMPT, "--site", "head", "--head", 1, "--std", 0, "--json")
     record = json.loads(said(capsys, *words))
     assert [one["value"] for one in record["measurements"]] == [0.0, 0.0]
     assert record["measurements"][0]["settings"]["response"] == "next-token-flip"
@@ -65,8 +54,8 @@ def test_images_and_patterns(tmp_path, capsys):
         (("--prompt", "a", "--std", -1), "std=-1"),
     ],
 )
-def test_wrong_words_are_one_line(folder, words, message, capsys):
+def test_wrong_words_are_one_line(gpt2_folder, words, message, capsys):
     with pytest.raises(SystemExit) as ended:
-        said(capsys, "--model", f"hf:{folder}", *words)
+        said(capsys, "--model", f"hf:{gpt2_folder}", *words)
     assert ended.value.code == 2
     assert message in capsys.readouterr().err

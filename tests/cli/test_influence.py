@@ -17,24 +17,14 @@ NETWORKS = Path(os.environ.get("JOSTLE_NETWORKS", "/nowhere"))
 PROMPT = "the film is good, not bad"
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    from tests.integrations.text_folders import tokenizer
-
-    place = tmp_path_factory.mktemp("model")
-    network("gpt2").float().save_pretrained(place)
-    tokenizer("gpt2").save(str(place / "tokenizer.json"))
-    return place
-
-
 def said(capsys, *words):
     main(["influence", *map(str, words), "--quiet"])
     return capsys.readouterr().out
 
 
-def test_a_prompt_becomes_a_page_a_figure_and_a_file(folder, tmp_path, capsys):
+def test_a_prompt_becomes_a_page_a_figure_and_a_file(gpt2_folder, tmp_path, capsys):
     page, figure, file = tmp_path / "i.html", tmp_path / "i.svg", tmp_path / "i.json"
-    words = ("--model", f"tiny=hf:{folder}", "--prompt", PROMPT, "--half-width", 0.2)
+    words = ("--model", f"tiny=hf:{gpt2_folder}", "--prompt", PROMPT, "--half-width", 0.2)
     out = said(capsys, *words, "--report", page, "--plot", figure, "-o", file)
     assert "tiny: next-token-flip of predictions, one token of a prompt of 7 tokens moved" in out
     assert "90 % of the influence on the last prediction is carried by" in out
@@ -44,18 +34,18 @@ def test_a_prompt_becomes_a_page_a_figure_and_a_file(folder, tmp_path, capsys):
     assert figure.read_text().startswith("<svg")
     saved = jostle.load(file)
     assert [token.strip() for token in saved[0].tokens] == ["the", "film", "is", "good", ",", "not", "bad"]
-    same = jostle.influence(jostle.integrations.load(f"hf:{folder}"), PROMPT, half_width=0.2)
+    same = jostle.influence(jostle.integrations.load(f"hf:{gpt2_folder}"), PROMPT, half_width=0.2)
     assert np.array_equal(same.matrix, saved.matrix, equal_nan=True)
 
 
-def test_prompts_of_a_table_and_ids_of_a_file(folder, tmp_path, capsys):
+def test_prompts_of_a_table_and_ids_of_a_file(gpt2_folder, tmp_path, capsys):
     (tmp_path / "p.csv").write_text("prompt\nthe film\na dull plot\n")
     words = ("--data", f"csv:{tmp_path / 'p.csv'}", "--text", "prompt", "--response", "total-variation", "--json")
-    record = json.loads(said(capsys, "--model", f"hf:{folder}", *words))
+    record = json.loads(said(capsys, "--model", f"hf:{gpt2_folder}", *words))
     assert [len(prompt["tokens"]) for prompt in record["prompts"]] == [2, 3]
     assert record["settings"]["response"] == "total-variation"
     np.save(tmp_path / "ids.npy", np.array([[5, 6, 7]]))
-    out = said(capsys, "--model", f"hf:{folder}", "--data", tmp_path / "ids.npy", "--perturbation", "deletion")
+    out = said(capsys, "--model", f"hf:{gpt2_folder}", "--data", tmp_path / "ids.npy", "--perturbation", "deletion")
     assert "every token was jostled, and there is no randomness" in out
 
 
@@ -68,17 +58,17 @@ def test_prompts_of_a_table_and_ids_of_a_file(folder, tmp_path, capsys):
         (("--prompt", "a film", "--plot", "x.txt"), "must end in .svg"),
     ],
 )
-def test_wrong_words_are_one_line(folder, words, message, capsys):
+def test_wrong_words_are_one_line(gpt2_folder, words, message, capsys):
     with pytest.raises(SystemExit) as ended:
-        said(capsys, "--model", f"hf:{folder}", *words)
+        said(capsys, "--model", f"hf:{gpt2_folder}", *words)
     assert ended.value.code == 2
     assert message in capsys.readouterr().err
 
 
-def test_measure_takes_a_language_model_too(folder, tmp_path, capsys):
+def test_measure_takes_a_language_model_too(gpt2_folder, tmp_path, capsys):
     (tmp_path / "p.csv").write_text("text\nthe film is good\na dull plot\n")
     page = tmp_path / "m.html"
-    words = ["--model", f"hf:{folder}", "--data", f"csv:{tmp_path / 'p.csv'}", "--report", str(page), "--quiet"]
+    words = ["--model", f"hf:{gpt2_folder}", "--data", f"csv:{tmp_path / 'p.csv'}", "--report", str(page), "--quiet"]
     main(["measure", *words, "--half-width", "0.1", "--example-draws", "3"])
     out = capsys.readouterr().out
     assert "next-token-flip 0." in out
@@ -89,29 +79,29 @@ def test_measure_takes_a_language_model_too(folder, tmp_path, capsys):
         assert json.loads(capsys.readouterr().out)["settings"]["response"] == response
 
 
-def measured(capsys, folder, *words):
-    main(["measure", "--model", f"hf:{folder}", *map(str, words), "--quiet", "--json"])
+def measured(capsys, gpt2_folder, *words):
+    main(["measure", "--model", f"hf:{gpt2_folder}", *map(str, words), "--quiet", "--json"])
     return json.loads(capsys.readouterr().out)
 
 
-def test_measure_takes_prompts_as_they_are_typed(folder, tmp_path, capsys):
-    typed = measured(capsys, folder, "--prompt", PROMPT, "--prompt", "a dull plot", "--tokens", "words")
+def test_measure_takes_prompts_as_they_are_typed(gpt2_folder, tmp_path, capsys):
+    typed = measured(capsys, gpt2_folder, "--prompt", PROMPT, "--prompt", "a dull plot", "--tokens", "words")
     (tmp_path / "p.csv").write_text(f'text\n"{PROMPT}"\na dull plot\n')
-    same = measured(capsys, folder, "--data", f"csv:{tmp_path / 'p.csv'}", "--tokens", "words")
+    same = measured(capsys, gpt2_folder, "--data", f"csv:{tmp_path / 'p.csv'}", "--tokens", "words")
     assert typed["value"] == same["value"]
     assert typed["settings"]["num_inputs"] == 2
 
 
-def test_answers_make_a_language_model_a_classifier(folder, tmp_path, capsys):
+def test_answers_make_a_language_model_a_classifier(gpt2_folder, tmp_path, capsys):
     """Predictions are those of ``AnswerChoices``, and labels are the answers' own words."""
     texts = ["the film is", "a dull plot is", "not bad"]
-    choices = jostle.AnswerChoices(jostle.integrations.load(f"hf:{folder}"), ["good", "bad"])
-    prompts = jostle.Prompts.of(texts, folder / "tokenizer.json")
+    choices = jostle.AnswerChoices(jostle.integrations.load(f"hf:{gpt2_folder}"), ["good", "bad"])
+    prompts = jostle.Prompts.of(texts, gpt2_folder / "tokenizer.json")
     said = [("good", "bad")[number] for number in choices(**_of(prompts)).argmax(dim=1).tolist()]
     rows = "".join(f"{text},{word}\n" for text, word in zip(texts, said, strict=True))
     (tmp_path / "p.csv").write_text("text,label\n" + rows)
     words = ("--answer", "good", "--answer", "bad", "--tokens", "words")
-    record = measured(capsys, folder, "--data", f"csv:{tmp_path / 'p.csv'}", *words)
+    record = measured(capsys, gpt2_folder, "--data", f"csv:{tmp_path / 'p.csv'}", *words)
     assert record["certainty"]["accuracy"]["value"] == 1.0
     by_hand = jostle.measure(choices, prompts, tokens=jostle.Words(special=False), perturbation="deletion")
     assert record["value"] == pytest.approx(by_hand.value)
@@ -132,12 +122,12 @@ def test_measure_takes_a_token_classifier_too(tmp_path, capsys):
     assert (tmp_path / "r.html").is_file()
 
 
-def test_clusters_are_a_column(folder, tmp_path, capsys):
+def test_clusters_are_a_column(gpt2_folder, tmp_path, capsys):
     rows = "".join(f"the film is {word},{number // 3}\n" for number, word in enumerate(["good", "bad", "not"] * 4))
     (tmp_path / "p.csv").write_text("text,story\n" + rows)
     words = ("--data", f"csv:{tmp_path / 'p.csv'}", "--tokens", "words")
-    alone = measured(capsys, folder, *words, "--draws", 1)
-    together = measured(capsys, folder, *words, "--draws", 1, "--cluster", "story")
+    alone = measured(capsys, gpt2_folder, *words, "--draws", 1)
+    together = measured(capsys, gpt2_folder, *words, "--draws", 1, "--cluster", "story")
     assert together["value"] == alone["value"]
     assert together["population"]["method"].startswith("4 clusters of 1 to 3 inputs")
 
