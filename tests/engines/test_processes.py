@@ -1,5 +1,6 @@
 """Units in several processes, some of which die."""
 
+import os
 import subprocess
 import sys
 import textwrap
@@ -8,7 +9,7 @@ import threading
 import pytest
 
 from jostle.base.errors import FailureError, UsageError
-from jostle.engines import Automatic, Done, Failed, Lost, Processes, Serial, choose
+from jostle.engines import Automatic, Done, Failed, Lost, Processes, Serial, automatic, choose
 from jostle.studies.workers import alone
 from tests.engines.toy import Toy
 
@@ -110,6 +111,18 @@ def test_a_script_without_a_guard_is_not_started_again(tmp_path):
 def test_wrong_arguments_are_one_clear_line(arguments, message):
     with pytest.raises(UsageError, match=message):
         choose(**arguments)
+
+
+@pytest.mark.parametrize(
+    ("processors", "load", "count"), [(2, 0.4, 2), (2, 1.3, 2), (2, 1.6, 1), (2, 9.0, 1), (8, 3.0, 6), (1, 0.0, 1)]
+)
+def test_without_a_number_only_free_processors_get_processes(processors, load, count, monkeypatch):
+    """On busy processors two processes were no faster than one, and took seconds to start."""
+    monkeypatch.setattr(automatic, "cores", lambda: processors)
+    monkeypatch.setattr(os, "getloadavg", lambda: (load, 0.0, 0.0))
+    assert Automatic().count == count
+    assert Automatic().is_possible == (count > 1)
+    assert Automatic(workers=3).count == 3
 
 
 def test_a_cell_of_a_study_starts_no_processes_of_its_own():

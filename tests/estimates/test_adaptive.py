@@ -164,12 +164,14 @@ KINDS = {
 }
 
 
+@pytest.mark.parametrize("steep", [False, True])
 @pytest.mark.parametrize("average", ["macro", "micro"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_weighted_draws_have_the_distribution_of_uniform_ones(kind, average):
+def test_weighted_draws_have_the_distribution_of_uniform_ones(kind, average, steep):
     """The mean of w over the draws of any set of cells is the share of that set among uniform draws."""
     inputs, size = KINDS[kind], 400_000
-    pilot = Pilot(Cells(inputs, np.random.default_rng(1).random(300), average), Until(relative=0.1), 0.95)
+    slopes = np.random.default_rng(3).random((300, 9)).astype(np.float32) if steep else None
+    pilot = Pilot(Cells(inputs, np.random.default_rng(1).random(300), average, slopes), Until(relative=0.1), 0.95)
     trials = Until(relative=0.1).trials(inputs, 0, 0, 2000, average)
     pilot.add(trials, (np.random.default_rng(2).random(2000) < 0.3 / (1 + trials.tokens)).astype(float))
     drawn = pilot.forecast("main").proposal.trials(5, 0, size)
@@ -220,13 +222,26 @@ def test_falling_keeps_the_weighted_mean():
     assert found @ weights == pytest.approx(values @ weights)
 
 
+def misleading(x):
+    """The linear model, whose gradients are those of another: large where weights are small."""
+    other = x @ WEIGHTS.flip(0)
+    return linear(x).detach() + other - other.detach()
+
+
 @pytest.mark.slow
-def test_the_whole_way_covers_with_pilots_and_switches():
+@pytest.mark.parametrize(
+    ("model", "count", "relative", "share"),
+    [(linear, 3000, 0.3, 0.2), (linear, 300, 0.25, 0.5), (misleading, 300, 0.25, 0.2)],
+    ids=["of many inputs", "by slopes", "by slopes of another model"],
+)
+def test_the_whole_way_covers_with_pilots_and_switches(model, count, relative, share):
     """2,000 measurements, from the first uniform draw to the stop, pilots and decisions included."""
     std, runs_made, hits, adaptive = 0.01, 2000, 0, 0
-    truth = float(exact(std).mean())
+    truth = float(exact(std)[:count].mean())
     for seed in range(runs_made):
-        m = found(Until(relative=0.3), std=std, seed=seed)
+        m = found(Until(relative=relative), model, std, X[:count], seed=seed)
         hits, adaptive = hits + (m.low <= truth <= m.high), adaptive + is_adaptive(m)
+        if count == 300 and seed < 20 and is_adaptive(m):
+            assert any("steep" in note for note in m.notes)
     assert hits / runs_made >= 0.95 - 3 * math.sqrt(0.95 * 0.05 / runs_made), hits / runs_made
-    assert adaptive / runs_made > 0.2
+    assert adaptive / runs_made > share

@@ -1,11 +1,13 @@
 """``Automatic``: begin in this process, and go over to several where that pays; no number changes.
 
-Whether it pays is measured while this process is at work. Processes take a few seconds to import torch, during which
-this process goes on. They are started when the rest would take longer than ``least_seconds`` here.
+Whether it pays is judged while this process is at work. Processes take a few seconds to import torch, during which
+this process goes on. They are started when the rest would take longer than ``least_seconds`` here, and only if other
+programs leave a processor free: on busy ones two processes were measured to be no faster than one.
 """
 
 import contextlib
 import contextvars
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -15,7 +17,8 @@ from jostle.engines.engine import Engine, Work
 from jostle.engines.pool import Pool
 from jostle.engines.processes import Processes, cores
 
-# A judgement: workers had imported torch after 4 to 12 s. The break-even was not measured on a quiet machine.
+# Workers have imported torch after 4 to 5 s. If two processes are g times as fast as one, they are done sooner if what
+# is left takes one of them 5 g / (g - 1) s or more: 20 s for g = 1.33.
 LEAST_SECONDS = 20.0
 
 _ONE_PROCESS = contextvars.ContextVar("one_process", default=False)
@@ -36,7 +39,7 @@ class Automatic(Engine):
     """This process at first, and processes with one thread each if there is much left to do.
 
     Arguments:
-        workers: how many processes; None for as many as there are processors.
+        workers: how many processes; None for this one and as many more as processors are free.
         least_seconds: how long the rest must take here for processes to be started.
     """
 
@@ -46,7 +49,7 @@ class Automatic(Engine):
     @property
     def count(self) -> int:
         """How many processes there would be."""
-        return self.workers or cores()
+        return self.workers or 1 + free_cores()
 
     @property
     def is_possible(self) -> bool:
@@ -58,6 +61,15 @@ class Automatic(Engine):
         """The processes that this process goes over to."""
         with Processes(self.count).crew(work) as pool:
             yield pool
+
+
+def free_cores() -> int:
+    """How many processors are free beside the one of this process, by the load of the last minute.
+
+    A load of 1 is one program that always wants to run; this process is one of them.
+    """
+    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 1.0
+    return max(0, cores() - round(max(load, 1.0)))
 
 
 class Pace:

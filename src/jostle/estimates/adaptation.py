@@ -2,15 +2,18 @@
 
 ``Adaptation`` watches the uniform draws of one model. Once they promise a long measurement, it spends at most 4 % of
 the passes that uniform draws are expected to take on a pilot: it asks about all clean inputs, which uniform draws would
-mostly have asked about anyway, and draws where margins and positions promise flips. If the pilot predicts that draws of
-a fixed proposal meet the stopping rule with at most three quarters of the uniform draws that are left, sampling goes on
-with that proposal, from fresh draws. Otherwise it stays uniform, as if nothing had happened.
+mostly have asked about anyway, and draws where margins and positions promise flips. Where that is cheap in comparison,
+it also asks how steep margins are along each token, see ``sampling.slopes``, which tells much better where flips are.
+If the pilot predicts that draws of a fixed proposal meet the stopping rule with at most three quarters of the uniform
+draws that are left, sampling goes on with that proposal, from fresh draws. Otherwise it stays uniform, as if nothing
+had happened.
 """
 
 import math
 from collections.abc import Callable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from jostle.estimates.draws import CALIBRATED, DrawTally, UntilTally
 from jostle.estimates.request import Request
@@ -20,12 +23,16 @@ from jostle.sampling import Changes, TrialEvaluation, Trials, Until
 from jostle.sampling.adaptive import Cells, Forecast, Pilot, needed_draws
 
 _FIRST = 1024  # uniform draws before the first thought of a pilot
+_PATIENCE = 4096  # uniform draws before a pilot without slopes, if some more flips would tell whether they are cheap
 _BUDGET = 0.04  # of the passes of uniform draws, for pilots that may lead to nothing
 _LEAST = 512  # draws of a pilot
 _WORTH = 0.75  # draws of a proposal over uniform draws, at most
 _SOME, _FEW, _MANY = 12, 30, 100  # flips: enough to see a large gain, to see that there is none, to fix a proposal by
 _PILOT_SHARE = 0.12  # of the draws of the proposal, for its pilot
 _SLACK = 1.2  # draws of a proposal may be so many times those predicted
+_SLOPE_BUDGET = 0.045  # of the passes of uniform draws, for slopes that may lead to nothing
+_SLOPE_ROOM = 0.1  # of the passes that are allowed
+_SLOPE_SHARE = 0.12  # of the draws of a proposal by margins and positions, for slopes that will make it better
 
 Ask = Callable[[Trials], Changes | None]
 
@@ -45,7 +52,9 @@ class Adaptation:
         is_one = len(evaluation.functions) == 1 and request.target == "dataset"
         self._is_open = plan.adaptive and is_one and is_calibrated and request.response.is_binary
         self._seen: list[tuple[Trials, Floats]] = []  # uniform draws that the pilot does not know yet
+        self._known: list[tuple[Trials, Floats]] = []  # draws that it knows
         self._pilot: Pilot | None = None
+        self._asks_slopes = True
         self._next, self._spent = _FIRST, 0
 
     @property
@@ -63,20 +72,24 @@ class Adaptation:
             return None
         self._next, self._is_open = 2 * tally.trials, self.evaluation.knows_margins
         budget = self._budget(tally)
+        flips = tally.value * tally.trials
+        can_ask = self._is_open and self._can_ask(flips + 0.5, tally)
+        if self._is_open and flips < _SOME and tally.trials < _PATIENCE and self._waits(flips, tally):
+            return None
         if (
             not self._is_open
-            or budget < _LEAST
+            or (budget < _LEAST and not can_ask)
             or not np.isfinite(np.concatenate([changes for _, changes in self._seen])).all()
         ):
             self._is_open = self._is_open and budget > 0
             return None
-        forecast = self._explore(tally, budget, ask)
+        forecast = self._explore(tally, budget, ask, can_ask=can_ask)
         if forecast is None:
             return None
-        self._is_open, self._seen = False, []
+        self._is_open, self._seen, self._known = False, [], []
         self._tell(
             f"sampled adaptively: after {tally.trials:,} uniform draws and a pilot of {self._spent:,}, inputs with a "
-            "small margin and sensitive positions were drawn more often, and their flips count less; predicted to take "
+            f"small margin and {self._where} were drawn more often, and their flips count less; predicted to take "
             f"{forecast.draws / max(forecast.uniform - tally.trials, 1.0):.2f} of the uniform draws that were left"
         )
         return WeightedTally(tally, forecast.proposal)
@@ -84,8 +97,8 @@ class Adaptation:
     def _budget(self, tally: UntilTally) -> float:
         """How many more draws a pilot may take; 0 if uniform draws will be through soon."""
         flips, draws = tally.value * tally.trials, tally.trials
-        likely = min((flips + 1.5 * math.sqrt(flips) + 2) / draws, 1.0)  # rather too many: the rule is then met sooner
-        left = float(needed_draws(self.plan, self.request.level, likely, likely, 1.0)[0]) - draws
+        likely = (flips + 1.5 * math.sqrt(flips) + 2) / draws  # rather too many: the rule is then met sooner
+        left = self._left(likely, tally)
         if left < 2 * draws:
             return 0.0
         unasked = self.evaluation.unasked
@@ -93,20 +106,78 @@ class Adaptation:
         room = self.plan.max_passes - self.evaluation.passes - unasked
         return min(_BUDGET * left - extra - self._spent, 0.25 * room)
 
-    def _explore(self, tally: UntilTally, budget: float, ask: Ask) -> Forecast | None:
+    def _can_ask(self, flips: float, tally: UntilTally) -> bool:
+        """Whether slopes cost little in comparison with uniform draws, whatever they save, if this many flips are due.
+
+        Arguments:
+            flips: among the draws so far.
+            tally: of these draws.
+        """
+        price = self._price + self.evaluation.unasked
+        if not self._asks_slopes or price > _SLOPE_ROOM * (self.plan.max_passes - self.evaluation.passes):
+            return False
+        return price + self._spent <= _SLOPE_BUDGET * self._left(flips / tally.trials, tally)
+
+    def _waits(self, flips: float, tally: UntilTally) -> bool:
+        """Whether a few more flips will tell if slopes can be asked for; a pilot without them would spend their price.
+
+        If flips are so rare that slopes can be asked for in any case, there is nothing to wait for.
+        """
+        doubt = 1.5 * math.sqrt(flips)
+        can, may = (self._can_ask(count, tally) for count in (flips + doubt + 2, max(flips - doubt, 0.5)))
+        return may and not can
+
+    def _left(self, rate: float, tally: UntilTally) -> float:
+        """How many more uniform draws it takes if flips have this rate."""
+        rate = min(rate, 1.0)
+        return float(needed_draws(self.plan, self.request.level, rate, rate, 1.0)[0]) - tally.trials
+
+    @property
+    def _price(self) -> float:
+        """How many passes slopes take."""
+        return self.evaluation.price_of_slopes
+
+    @property
+    def _where(self) -> str:
+        """Which tokens are drawn more often."""
+        is_steep = self._pilot is not None and self._pilot.cells.by_slope is not None
+        return "tokens along which it is steep" if is_steep else "sensitive positions"
+
+    def _ask_slopes(self) -> None:
+        """Have the pilot know the slopes of margins, if the model tells them."""
+        self._asks_slopes = False
+        slopes = self.evaluation.slopes()
+        if slopes is not None:
+            self._make_pilot(slopes)
+
+    def _make_pilot(self, slopes: NDArray[np.float32] | None = None) -> Pilot:
+        """A pilot that knows all draws so far."""
+        cells = Cells(self.evaluation.inputs, self.evaluation.margins(), self.request.average, slopes)
+        self._pilot = Pilot(cells, self.plan, self.request.level)
+        for trials, changes in self._known:
+            self._pilot.add(trials, changes)
+        return self._pilot
+
+    def _explore(self, tally: UntilTally, budget: float, ask: Ask, *, can_ask: bool) -> Forecast | None:
         """Draw pilots until it is clear whether a proposal pays; its forecast if it does."""
         if self._pilot is None:
             self.evaluation.prepare(np.arange(len(self.evaluation.inputs)))
-            cells = Cells(self.evaluation.inputs, self.evaluation.margins(), self.request.average)
-            self._pilot = Pilot(cells, self.plan, self.request.level)
+            self._make_pilot()
         while self._seen:
-            self._pilot.add(*self._seen.pop())
+            self._add(*self._seen.pop())
+        if can_ask:
+            self._ask_slopes()
         until = self._spent + budget
         while True:
+            assert self._pilot is not None
             forecast = self._pilot.forecast("pilot")
             room = self.plan.max_passes - self.evaluation.passes
             has_gain = forecast.draws <= _WORTH * (forecast.uniform - tally.trials) and forecast.draws * _SLACK <= room
             flips = self._pilot.flips.sum()
+            price = self._price if self._asks_slopes and has_gain and flips >= _SOME else math.inf
+            if price <= min(_SLOPE_SHARE * forecast.draws, 0.5 * room):
+                self._ask_slopes()
+                continue
             if flips >= _FEW and not has_gain:
                 self._stay(forecast)
                 return None
@@ -123,7 +194,13 @@ class Adaptation:
                 self._is_open = False
                 return None
             self._spent += size
-            self._pilot.add(trials, changes[0])
+            self._add(trials, changes[0])
+
+    def _add(self, trials: Trials, changes: Floats) -> None:
+        """Have the pilot know these draws."""
+        assert self._pilot is not None
+        self._pilot.add(trials, changes)
+        self._known.append((trials, changes))
 
     def _stay(self, forecast: Forecast | None) -> None:
         """Note that draws stay uniform; without a forecast, for now."""

@@ -88,7 +88,7 @@ class Run(ABC, Generic[AnyPlan, AnyTally]):
                 self.stopped = self.loop()
             except KeyboardInterrupt:
                 if not self.has_results:
-                    raise
+                    raise KeyboardInterrupt("before the first draws were done: nothing is known yet") from None
                 self.stopped = "interrupted"
         if not self.has_results:
             raise FailureError(
@@ -202,6 +202,7 @@ class UntilRun(Run[Until, DrawTally]):
         ahead = max(tally.draws_left() for tally in self._deciding)
         if self.inputs.items is None and ahead >= _VISITS * len(self.inputs):
             self._prepare_all()
+        self.evaluation.expect(max(done + min(ahead, self.plan.max_passes), self.evaluation.expected))
         if self.request.target == "population":
             ahead = min(ahead, self.singles[0].unvisited)  # sampling ends when the last of them has been visited
         limit = done + min(ahead, max(_LEAST_AHEAD, _TIMES_AHEAD * done), _MOST_AHEAD)

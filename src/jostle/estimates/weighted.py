@@ -151,7 +151,7 @@ class WeightedTally(DrawTally):
         """By position, sum of w Y / (draws x share of the position): unbiased."""
         inputs, shares = self.uniform.inputs, self.proposal.cells.position_shares
         counts, total, squares = self._by_position
-        largest = self.proposal.weights.max(axis=0)[self.proposal.groups]
+        largest = self.proposal.largest
         with np.errstate(invalid="ignore", divide="ignore"):
             draws = self._draws * shares  # of uniform draws so many would be at each position
             values = total / draws

@@ -1,18 +1,21 @@
 """Where flips can happen: cells (input, token) in strata, and draws that visit the promising strata more often.
 
 Flips live on inputs with a small clean margin, which costs nothing to know once the clean inputs have been asked, and
-at few positions. So inputs are put into bins of their margin and positions into groups of their flips so far. A
-``Proposal`` draws a stratum (bin, group) with a probability of its own, and a cell within it as a uniform draw would; a
-flip then counts with the weight (share of the stratum among uniform draws) / (its probability). The estimate is
-unbiased for every proposal that was fixed before its draws. Strata that are wrong cost draws, and nothing else.
+at few positions. So inputs are put into bins of their margin and positions into groups of their flips so far. Where the
+slopes of margins are known, see ``slopes``, cells are put into groups by margin / slope instead. A ``Proposal`` draws a
+stratum (bin, group) with a probability of its own, and a cell within it as a uniform draw would; a flip then counts
+with the weight (share of the stratum among uniform draws) / (its probability). The estimate is unbiased for every
+proposal that was fixed before its draws. Strata that are wrong cost draws, and nothing else.
 
 A share of the draws is uniform whatever the strata promise (the defensive share, at least 1/20), so no weight exceeds
 20. The interval needs them to exclude rare flips among cells that look safe, and that bounds the gain: it takes some
 33 / S uniform draws, against 500 / S for +-10 % by uniform draws alone.
 """
 
+import functools
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,11 +26,14 @@ from jostle.sampling.plans import Integers, Trials, Until
 from jostle.tokens import Inputs
 
 Floats = NDArray[np.float64]
+Groups = NDArray[np.signedinteger[Any]]  # of positions, or of cells in one byte each
 
 _DEFENSIVE = (0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.55, 0.75)
 _BIN_ENDS = np.array([1 / 256, 1 / 128, 1 / 64, 1 / 32, 1 / 16, 1 / 8, 3 / 16, 1 / 4, 3 / 8, 1 / 2, 3 / 4, 1])
 _GROUPS = 4
+_SLOPE_ENDS = 4.0 ** np.arange(-6, 1)  # shares of all cells: the first group holds the 1/4096 that should flip first
 _BIN_FLIPS, _POSITION_FLIPS, _GROUP_FLIPS = 0.5, 2.0, 4.0  # that every bin, position, group is thought to have had
+_STRATUM_FLIPS = 1.0  # and every stratum of bins and groups of slopes
 _ROWS_AT_ONCE = 2**12
 _UNSEEN = 1.5
 _STEPS = np.linspace(0, 1, 16)
@@ -41,15 +47,19 @@ class Cells:
         bins: (N,) the bin of each input; the first holds the 1/256 with the smallest margins, the last the upper
             quarter.
         position_shares: (positions,) the share of each position of a profile among uniform draws.
+        by_slope: (N, tokens) the group of each cell by margin / slope, if slopes are known.
 
     Arguments:
         inputs: the inputs.
         margins: (N,) how far the clean output of each is from another prediction, in any unit.
         average: ``macro`` or ``micro``, as for ``measure``.
+        slopes: (N, tokens) how steep each margin is along each token, in any unit; None if that is not known.
     """
 
-    def __init__(self, inputs: Inputs, margins: Floats, average: str) -> None:
-        self.inputs = inputs
+    def __init__(
+        self, inputs: Inputs, margins: Floats, average: str, slopes: NDArray[np.float32] | None = None
+    ) -> None:
+        self.inputs, self._margins = inputs, margins
         counts = np.full(len(inputs), inputs.num_tokens) if inputs.token_counts is None else inputs.token_counts
         self._token_shares = (
             1 / (len(inputs) * counts) if average == "macro" else np.full(len(inputs), 1 / counts.sum())
@@ -64,6 +74,34 @@ class Cells:
         for rows, places in self._rows():
             weights = np.broadcast_to(self._token_shares[rows, None], places.shape)[places >= 0]
             self.position_shares += np.bincount(places[places >= 0], weights=weights, minlength=positions)
+        self.by_slope = None if slopes is None else self._ranked(slopes)
+
+    def _ranked(self, slopes: NDArray[np.float32]) -> NDArray[np.int8]:
+        """The group of each cell by margin / slope; masked ones may have any."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            scores = self._margins[:, None].astype(np.float32) / slopes
+        scores[np.isnan(scores)] = np.inf
+        shares = np.broadcast_to(self._token_shares[:, None], scores.shape)
+        if self.inputs.mask is not None:
+            shares = np.where(self.inputs.mask, shares, 0.0)
+        order = np.argsort(scores, axis=None, kind="stable")
+        ranked = shares.ravel()[order]
+        groups = np.empty(scores.size, dtype=np.int8)
+        groups[order] = np.searchsorted(_SLOPE_ENDS, np.cumsum(ranked) - ranked / 2).clip(max=len(_SLOPE_ENDS) - 1)
+        return groups.reshape(scores.shape)
+
+    def groups_of(self, groups: Groups, indices: Integers) -> Groups:
+        """(inputs, tokens): the group of every token of these inputs, -1 for masked ones.
+
+        Arguments:
+            groups: of each position (positions,), or of each cell (N, tokens).
+            indices: the inputs.
+        """
+        if groups.ndim == 1:
+            places = self.positions(indices)
+            return np.where(places >= 0, groups[places], -1)
+        found = groups[indices].astype(np.int64)
+        return found if self.inputs.mask is None else np.where(self.inputs.mask[indices], found, -1)
 
     def _rows(self) -> Iterator[tuple[slice, Integers]]:
         """Some inputs at a time, and the positions (inputs, tokens) of their tokens, -1 for masked ones."""
@@ -78,15 +116,16 @@ class Cells:
         places = self.inputs.profile_positions(owner, np.tile(tokens, len(indices))).reshape(len(indices), -1)
         return places if self.inputs.mask is None else np.where(self.inputs.mask[indices], places, -1)
 
-    def group_shares(self, groups: Integers) -> Floats:
-        """(N, groups): the share among uniform draws of each input's tokens at the positions of each group."""
+    def group_shares(self, groups: Groups) -> Floats:
+        """(N, groups): the share among uniform draws of each input's tokens in each group."""
         count = int(groups.max()) + 1
-        if self.inputs.mask is None:
+        if self.inputs.mask is None and groups.ndim == 1:
             sizes = np.bincount(groups, minlength=count)
             return np.asarray(self._token_shares[:, None] * sizes)
         shares = np.empty((len(self.inputs), count))
-        for rows, places in self._rows():
-            of_tokens = np.where(places >= 0, groups[places], -1)
+        for start in range(0, len(self.inputs), _ROWS_AT_ONCE):
+            rows = slice(start, min(start + _ROWS_AT_ONCE, len(self.inputs)))
+            of_tokens = self.groups_of(groups, np.arange(rows.start, rows.stop))
             for group in range(count):
                 shares[rows, group] = (of_tokens == group).sum(axis=1)
         return np.asarray(shares * self._token_shares[:, None])
@@ -102,14 +141,14 @@ class Proposal:
 
     Arguments:
         cells: what is drawn.
-        groups: (positions,) the group of each position.
+        groups: (positions,) the group of each position, or (N, tokens) that of each cell.
         shares: (N, groups) of ``cells.group_shares``.
         chances: (bins, groups) the probability of each stratum; 0 only where there is no cell.
         stage: ``pilot`` or ``main``; each has random numbers of its own.
     """
 
     cells: Cells
-    groups: Integers
+    groups: Groups
     shares: Floats
     chances: Floats
     stage: str
@@ -119,6 +158,17 @@ class Proposal:
         """(bins, groups): what a flip of each stratum counts; 0 where there is no cell."""
         wanted = self.cells.by_bin(self.shares)
         return np.divide(wanted, self.chances, out=np.zeros_like(wanted), where=self.chances > 0)
+
+    @property
+    def largest(self) -> Floats:
+        """(positions,): the largest weight of a draw at each position."""
+        if self.groups.ndim == 1:
+            return np.asarray(self.weights.max(axis=0)[self.groups])
+        found, weights = np.zeros(len(self.cells.position_shares)), self.weights
+        for rows, places in self.cells._rows():
+            here = weights[self.cells.bins[rows, None], self.groups[rows]]
+            np.maximum.at(found, places[places >= 0], here[places >= 0])
+        return found
 
     def trials(self, seed: int, start: int, stop: int) -> Trials:
         """Trials number ``start`` .. ``stop`` - 1 of this stage, with their weights."""
@@ -140,14 +190,13 @@ class Proposal:
         return Trials(inputs, self._tokens(inputs, groups, uniforms[:, 2]), draws, self.weights[bins, groups])
 
     def _tokens(self, inputs: Integers, groups: Integers, uniforms: Floats) -> Integers:
-        """A token of each input, uniform among those at the positions of its group."""
-        if self.cells.inputs.mask is None:
+        """A token of each input, uniform among those of its group."""
+        if self.cells.inputs.mask is None and self.groups.ndim == 1:
             order = np.argsort(self.groups, kind="stable")
             firsts = np.searchsorted(self.groups[order], np.arange(int(self.groups.max()) + 2))
             first, size = firsts[groups], firsts[groups + 1] - firsts[groups]
             return order[first + (uniforms * size).astype(np.int64)]
-        places = self.cells.positions(inputs)
-        is_member = (places >= 0) & (self.groups[places] == groups[:, None])
+        is_member = self.cells.groups_of(self.groups, inputs) == groups[:, None]
         nth = (uniforms * is_member.sum(axis=1)).astype(np.int64)
         return np.asarray((np.cumsum(is_member, axis=1) == nth[:, None] + 1).argmax(axis=1))
 
@@ -170,10 +219,10 @@ class Forecast:
 
 
 class Pilot:
-    """Flips by margin and position so far, and the proposal that follows from them.
+    """Flips by margin and position, or by margin and slope, so far, and the proposal that follows from them.
 
     Attributes:
-        flips, draws: (bins, positions) of all draws so far, uniform ones and pilots.
+        flips, draws: (bins, positions), or (bins, groups of slopes), of all draws so far, uniform ones and pilots.
 
     Arguments:
         cells: what is drawn.
@@ -183,20 +232,29 @@ class Pilot:
 
     def __init__(self, cells: Cells, plan: Until, level: float) -> None:
         self.cells, self.plan, self.level = cells, plan, level
-        self.flips, self.draws = np.zeros((2, len(_BIN_ENDS), len(cells.position_shares)))
+        columns = len(cells.position_shares) if cells.by_slope is None else len(_SLOPE_ENDS)
+        self.flips, self.draws = np.zeros((2, len(_BIN_ENDS), columns))
 
     def add(self, trials: Trials, changes: Floats) -> None:
         """Count the changes of trials."""
-        positions = self.cells.inputs.profile_positions(trials.inputs, trials.tokens)
-        places = self.cells.bins[trials.inputs], positions
+        if self.cells.by_slope is None:
+            columns = self.cells.inputs.profile_positions(trials.inputs, trials.tokens)
+        else:
+            columns = self.cells.by_slope[trials.inputs, trials.tokens].astype(np.int64)
+        places = self.cells.bins[trials.inputs], columns
         np.add.at(self.draws, places, 1)
         np.add.at(self.flips, places, changes)
 
     def forecast(self, stage: str) -> Forecast:
         """The proposal that is expected to take the fewest draws, for this stage, and how many that will be."""
-        groups, rates = self._rates()
-        shares = self.cells.group_shares(groups)
-        wanted = self.cells.by_bin(shares)
+        groups: Groups
+        if self.cells.by_slope is None:
+            groups, rates = self._rates()
+            shares = self.cells.group_shares(groups)
+            wanted = self.cells.by_bin(shares)
+        else:
+            groups, shares, wanted = self.cells.by_slope, self._slope_shares, self.cells.by_bin(self._slope_shares)
+            rates = self._slope_rates(wanted)
         value = float((wanted * rates).sum())
         promising = wanted * np.sqrt(rates)
         defensive = np.asarray(_DEFENSIVE)[:, None, None]
@@ -209,6 +267,34 @@ class Pilot:
         best = int(needed[:-1].argmin())
         proposal = Proposal(self.cells, groups, shares, tried[best], stage)
         return Forecast(value, float(needed[best]), float(needed[-1]), proposal)
+
+    @functools.cached_property
+    def _slope_shares(self) -> Floats:
+        assert self.cells.by_slope is not None
+        return self.cells.group_shares(self.cells.by_slope)
+
+    def _slope_rates(self, wanted: Floats) -> Floats:
+        """About the rate of flips in each stratum (bins, groups of slopes), whose shares are ``wanted``.
+
+        A stratum with few flips is judged by its bin and its group: their rates alone, and the geometric mean of both.
+        """
+        total, draws = float(self.flips.sum()), float(self.draws.sum())
+        overall = (total + 1) / (draws + 1)
+        alone = [
+            self._smooth(self.flips.sum(axis=axis), self.draws.sum(axis=axis), wanted.sum(axis=axis), overall)
+            for axis in (1, 0)
+        ]
+        between = np.sqrt(alone[0][:, None] * alone[1])
+        between *= (total + 1) / (float((between * self.draws).sum()) + 1)
+        expected = between * self.draws
+        rates = np.minimum(between * (self.flips + _STRATUM_FLIPS) / (expected + _STRATUM_FLIPS), 1.0)
+        return self._with_unseen(rates, float((wanted * rates).sum()), total)
+
+    @staticmethod
+    def _with_unseen(rates: Floats, value: float, total: float) -> Floats:
+        """Flips that no pilot has seen yet may be anywhere: as many as one or two of those that it has."""
+        unseen = _UNSEEN / (total + 2)
+        return (1 - unseen) * rates + unseen * value
 
     def _rates(self) -> tuple[Integers, Floats]:
         """The group of each position, and about the rate of flips in each stratum (bins, groups)."""
@@ -228,9 +314,7 @@ class Pilot:
         value = float((shares * rates).sum())
         rates = self._smooth(flips, by_group @ factors, shares, value)
         both = np.minimum(rates[:, None] * factors, 1.0)
-        # Flips that no pilot has seen yet may be anywhere: as many as one or two of those that it has.
-        unseen = _UNSEEN / (total + 2)
-        return groups, (1 - unseen) * both + unseen * float(shares @ both.mean(axis=1))
+        return groups, self._with_unseen(both, float(shares @ both.mean(axis=1)), total)
 
     @staticmethod
     def _smooth(flips: Floats, draws: Floats, shares: Floats, value: float) -> Floats:

@@ -30,6 +30,8 @@ from jostle.sampling.plans import (
     tokens_at_once,
 )
 from jostle.sampling.readers import Changes, Moved, Pending, Reader
+from jostle.sampling.slopes import PASSES as SLOPE_PASSES
+from jostle.sampling.slopes import can_have_slopes, slopes_of
 from jostle.sampling.text_checks import Move, check_text, padding_to_fill_with
 from jostle.sampling.units import Made, Staff
 from jostle.tokens import Batch, Inputs, TokenFunction
@@ -107,6 +109,7 @@ class TrialEvaluation:
         """Go on with another strength of the same perturbation: counts start at 0, clean answers are remembered."""
         self.perturbation = perturbation
         self.nonfinite[:] = 0
+        self.expect(0.0)
         for function in self.functions:
             function.passes, function.warnings, function.notes = 0, [], []
 
@@ -211,6 +214,17 @@ class TrialEvaluation:
             if tell is not None:
                 tell()
         return out
+
+    @property
+    def expected(self) -> float:
+        """At least about how many trials the measurement has in all, as far as is known: readers weigh it."""
+        return max((reader.expected for reader in self._readers if reader is not None), default=0.0)
+
+    def expect(self, trials: float) -> None:
+        """Tell readers that there will be at least about so many trials in all."""
+        for reader in self._readers:
+            if reader is not None:
+                reader.expected = trials
 
     @property
     def remembers(self) -> bool:
@@ -395,6 +409,18 @@ class TrialEvaluation:
     def unasked(self) -> int:
         """How many clean inputs the first model has not been asked about."""
         return int(np.count_nonzero(~self.references[0].is_known(np.arange(len(self.inputs)))))
+
+    @property
+    def price_of_slopes(self) -> float:
+        """How many passes the slopes of the first model take; infinity if there are none."""
+        if self.staff.crew is not None or not can_have_slopes(self.functions[0]):
+            return np.inf
+        reader = self._readers[0]
+        return SLOPE_PASSES * len(self.inputs) / (1.0 if reader is None else reader.share)
+
+    def slopes(self) -> NDArray[np.float32] | None:
+        """(N, tokens) how steep the margins of the first model are along each token; None if it does not tell."""
+        return slopes_of(self.functions[0], self.response, self.batching)
 
     def margins(self) -> NDArray[np.float64]:
         """(N,) how far each clean output of the first model is from a change; all of them must be prepared."""

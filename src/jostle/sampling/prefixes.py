@@ -1,13 +1,17 @@
 """For causal models, only the text from the changed token on is computed again, as with a key-value cache.
 
 Changing token k leaves everything that a causal model remembers before k as it was, see ``models.text_causal``. So a
-text is read once, the memory before each of its tokens is kept for a while, and a trial continues from there. On
-average this saves about half of the computation. Trials with equally many tokens left share a batch, also if they
-belong to different texts, so that there is hardly any padding.
+text is read once, the memory before each of its tokens is kept, and a trial continues from there. On average this saves
+about half of the computation. Trials with equally many tokens left share a batch, also if they belong to different
+texts, so that there is hardly any padding.
+
+If the memory of all texts fits, it is kept to the end of a measurement: random draws come back to each text again and
+again. Otherwise that of the texts of some trials is kept until these are answered. Which texts are read together
+depends on no earlier trial, so that answers do not either.
 """
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,8 +28,11 @@ from jostle.tokens import TokenFunction
 from jostle.tokens.padding import beginning_at
 
 _LEAST_ROWS = 16  # a recurrent network takes about as long for a smaller batch
-_MOST_KEPT = 2**24  # numbers that are remembered at a time
-_SAME_LENGTH = 0.2  # the logarithms of the lengths in a batch differ by at most this, where the memory grows
+_MOST_KEPT = 2**24  # numbers that are remembered at a time, if those of all texts are too many
+_MOST_IN_ALL = 2**25  # numbers that are remembered of all texts together: 128 MiB in float32
+_READ_AT_ONCE = 2**22  # of these
+_SAME_LENGTH = 0.4  # the logarithms of the lengths in a batch differ by at most this, where the memory grows
+_MOST_PADDING = 0.05  # of the tokens of a batch
 _MOST_TOKENS = 2**12  # in a batch
 _COST_OF_PREFIX = 2.0  # of reading a token and keeping the memory after it, in units of reading a token in a batch
 _WORTH_IT = 0.8  # continue only if that takes at most this share of the tokens of reading whole texts
@@ -38,10 +45,12 @@ class PrefixGroup:
     Arguments:
         texts: (count,) the inputs.
         batches: for each batch, the places of its trials.
+        part: the number of these texts among the parts of all texts; None if they are read for these trials alone.
     """
 
     texts: Integers
     batches: list[Integers]
+    part: int | None = None
 
 
 class PrefixReader(Reader):
@@ -52,13 +61,14 @@ class PrefixReader(Reader):
         batching: how many trials and tokens may share a batch.
     """
 
-    unit = 2**12
+    unit = 2**13
 
     def __init__(self, function: TokenFunction, batching: Batching) -> None:
         assert isinstance(function.model, CausalTextModel)
         assert function.inputs.padding is not None
         self.function, self.batching = function, batching
         self.model, self.padding = function.model, function.inputs.padding
+        self._kept: dict[int, Prefix] = {}  # by part
 
     def group(self, trials: Trials) -> list[PrefixGroup] | None:
         """The trials in groups; None if continuing gains little, as with few trials of many texts."""
@@ -66,11 +76,17 @@ class PrefixReader(Reader):
         free = self.batching.free_padding  # what a batch costs, in tokens
         full = min(self.batching.most_tokens, self.batching.batch_size * lengths[trials.inputs].mean())
         whole = lengths[trials.inputs].sum() * (1 + free / full)
-        aim = _WORTH_IT * whole - _COST_OF_PREFIX * lengths[texts].sum()
         left = self._left(trials)
-        if left.sum() >= aim or self._size is None:
+        if left.sum() >= _WORTH_IT * whole or self._size is None:
             return None
-        groups = [self._make_group(part, trials, left) for part in self._split(texts, self._size)]
+        cost = _COST_OF_PREFIX * lengths[texts].sum()
+        if self._parts is not None:
+            # What is kept serves all trials of the measurement: these pay their share of reading it.
+            cost *= len(trials) / max(len(trials), self.expected)
+        aim = _WORTH_IT * whole - cost
+        if left.sum() >= aim:
+            return None
+        groups = self._make_groups(texts, trials, left)
         batches = [rows for group in groups for rows in group.batches]
         return groups if sum(len(rows) * left[rows].max() + free for rows in batches) <= aim else None
 
@@ -82,7 +98,7 @@ class PrefixReader(Reader):
         trials = part.trials
         lengths, left = self.padding.lengths[trials.inputs], self._left(trials)
         for group in groups:
-            prefix = self._prefix(group.texts)
+            prefix = self._prefix_of(group)
             for rows in group.batches:
                 places = np.searchsorted(group.texts, trials.inputs[rows])
                 starts = np.maximum(lengths[rows] - left[rows].max(), 0)
@@ -93,31 +109,59 @@ class PrefixReader(Reader):
         """(trials,) how many tokens there are from the jostled one to the end of its text."""
         return self.padding.lengths[trials.inputs] - self.padding.numbers(trials.inputs, trials.tokens)
 
-    def _split(self, texts: Integers, size: int) -> Iterator[Integers]:
-        """Parts of ``texts`` of about the same length, each as large as the memory that may be kept."""
-        texts = texts[np.argsort(self.padding.lengths[texts], kind="stable")]
-        kept = np.cumsum(self.padding.lengths[texts] * size) // _MOST_KEPT
-        yield from (np.sort(texts[kept == number]) for number in np.unique(kept))
+    @functools.cached_property
+    def _parts(self) -> list[Integers] | None:
+        """All texts in the parts in which they are read and kept; None if that is too much to keep."""
+        if self._size is None or self.padding.lengths.sum() * self._size > _MOST_IN_ALL:
+            return None
+        return self._split(np.arange(len(self.padding.lengths)), _READ_AT_ONCE)
 
-    def _make_group(self, texts: Integers, trials: Trials, left: Integers) -> PrefixGroup:
-        """The trials of these texts in batches."""
-        members = np.flatnonzero(np.isin(trials.inputs, texts))
-        lengths = self.padding.lengths[trials.inputs]
-        # Sort by tokens left, most first, then by length: neighbours are padded little.
-        members = members[np.lexsort((lengths[members], -left[members]))]
+    def _split(self, texts: Integers, most: int) -> list[Integers]:
+        """Parts of ``texts`` of about the same length, whose memory holds about so many numbers each, or fewer."""
+        lengths = self.padding.lengths
+        texts = texts[np.argsort(lengths[texts], kind="stable")]
+        kept = np.cumsum(lengths[texts] * (self._size or 0)) // most
         # A decoder's memory is as long as the text and is padded to the longest text of a batch.
-        kind = np.log(lengths[members]) // _SAME_LENGTH if self.model.memory_grows else np.zeros(len(members))
-        # A batch may end where the next trial has fewer tokens left, or a text of another length.
-        ends = np.flatnonzero(np.diff(left[members]) | np.diff(kind).astype(bool)) + 1
-        batches, start = [], 0
+        kind = np.log(lengths[texts]) // _SAME_LENGTH if self.model.memory_grows else np.zeros(len(texts))
+        ends = np.flatnonzero(np.diff(kept) | np.diff(kind).astype(bool)) + 1
+        return [np.sort(part) for part in np.split(texts, ends)]
+
+    def _make_groups(self, texts: Integers, trials: Trials, left: Integers) -> list[PrefixGroup]:
+        """The trials by the parts of their texts, in batches."""
+        parts = self._split(texts, _MOST_KEPT) if self._parts is None else self._parts
+        part_of = np.zeros(len(self.padding.lengths), dtype=np.int64)
+        for number, part in enumerate(parts):
+            part_of[part] = number
+        lengths, groups = self.padding.lengths[trials.inputs], list[PrefixGroup]()
+        owner = part_of[trials.inputs]
+        for number in np.unique(owner).tolist():
+            members = np.flatnonzero(owner == number)
+            # Sort by tokens left, most first, then by length: neighbours are padded little.
+            members = members[np.lexsort((lengths[members], -left[members]))]
+            batches = self._batches(members, left[members])
+            groups.append(PrefixGroup(parts[number], batches, None if self._parts is None else number))
+        return groups
+
+    def _batches(self, members: Integers, left: Integers) -> list[Integers]:
+        """Trials, sorted by the tokens that are left of their texts, in batches with little padding."""
+        batches, start = list[Integers](), 0
         while start < len(members):
-            room = min(self.batching.batch_size, max(1, _MOST_TOKENS // left[members[start]]))
-            # The first such end that gives the batch enough rows, unless there is no room for that many.
-            possible = ends[np.searchsorted(ends, start + _LEAST_ROWS) :]
-            stop = min(start + room, *possible[:1], len(members))
+            room = min(self.batching.batch_size, max(1, _MOST_TOKENS // int(left[start])))
+            computed = left[start] * np.arange(1, len(members[start : start + room]) + 1)
+            padding = computed - np.cumsum(left[start : start + room])
+            fitting = np.flatnonzero(padding <= np.maximum(_MOST_PADDING * computed, self.batching.free_padding))
+            stop = start + max(int(fitting[-1]) + 1, min(_LEAST_ROWS, room))
             batches.append(members[start:stop])
             start = stop
-        return PrefixGroup(texts, batches)
+        return batches
+
+    def _prefix_of(self, group: PrefixGroup) -> Prefix:
+        """The model's memory before each token of the texts of a group, kept if it is a part of all texts."""
+        if group.part is None:
+            return self._prefix(group.texts)
+        if group.part not in self._kept:
+            self._kept[group.part] = self._prefix(group.texts)
+        return self._kept[group.part]
 
     def _prefix(self, texts: Integers) -> Prefix:
         """The model's memory before each token of these texts."""

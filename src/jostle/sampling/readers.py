@@ -63,10 +63,14 @@ class Reader(ABC):
     Attributes:
         remembers: whether its answers depend on which clean inputs it was asked to remember, and with which others.
         unit: about how many trials it is best asked about together.
+        expected: at least about how many trials the measurement has in all; 0 if that is not known.
+        share: of the time of a whole input, about what a trial takes.
     """
 
     remembers: bool = False
     unit: int = 2**10
+    expected: float = 0.0
+    share: float = 1.0
 
     def forget(self) -> None:  # noqa: B027
         """A new unit begins; unless it ``remembers``, a reader must not depend on earlier ones."""

@@ -63,16 +63,19 @@ class TrialUnit:
         known: for each model, its clean inputs and what is remembered of them; None if that is too large to keep, and
             clean passes are made along the way.
         perturbation: pickled, if it is another one than at first.
+        expected: about how many trials the measurement has in all, or more.
     """
 
     trials: Trials
     known: list[tuple[Integers, Tensor] | None]
     perturbation: bytes | None
+    expected: float = 0.0
 
     def evaluate(self, evaluation: "TrialEvaluation") -> Changes:
         """The changes, (models, trials)."""
         for references, known in zip(evaluation.references, self.known, strict=True):
             references.learn(known)
+        evaluation.expect(self.expected)
         return evaluation.unit_changes(self.trials)
 
 
@@ -234,7 +237,8 @@ class Staff:
         def made() -> Iterator[TrialUnit]:
             for trials in units:
                 distinct = np.unique(trials.inputs)
-                yield TrialUnit(trials, [references.tell(distinct) for references in evaluation.references], other)
+                known = [references.tell(distinct) for references in evaluation.references]
+                yield TrialUnit(trials, known, other, evaluation.expected)
 
         for found in self.crew.results(made()):
             yield self._counted(found)
