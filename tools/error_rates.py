@@ -14,7 +14,7 @@ from scipy import special
 from jostle.base.files import write_text
 from jostle.intervals.seeds import PRIOR, guarded_reach, moderated_reach, welch_reach
 from jostle.studies.looks import planned, share_of_error
-from jostle.studies.verdict import Expectation, Verdict, decide, is_smaller, overall
+from jostle.studies.verdict import ALIKE_FACTOR, Expectation, Verdict, decide, is_smaller, overall
 
 Logs = NDArray[np.float64]  # (2, runs, seeds): logarithms of two networks without a difference
 World = Callable[[np.random.Generator, int, int], Logs]
@@ -146,6 +146,28 @@ def powers(runs: int = RUNS) -> list[str]:
     return lines
 
 
+def alike_share(logs: Logs, ratio: float) -> float:
+    """How often two networks of this true ratio are found alike: the interval reaches over 1 and is near to it."""
+    apart, reach, near = logs[0].mean(axis=1) - logs[1].mean(axis=1) + np.log(ratio), in_use(logs), np.log(ALIKE_FACTOR)
+    return float(((np.abs(apart) + reach <= near) & (np.abs(apart) <= reach)).mean())
+
+
+def alikes(runs: int = RUNS) -> list[str]:
+    """The table of two networks that may be alike: a true ratio at the end of what counts as alike, and one of 1."""
+    rng = np.random.default_rng(13)
+    counts = (3, 6, 12, 24)
+    lines = [
+        "| networks | " + " | ".join(f"wrong ALIKE, {n} seeds" for n in counts) + " | "
+        + " | ".join(f"right ALIKE, {n}" for n in counts) + " |",
+        "|---|" + "---:|" * 2 * len(counts),
+    ]  # fmt: skip
+    for name, world in {**WORLDS, **LIMITS}.items():
+        drawn = [world(rng, runs, n) for n in counts]
+        found = [alike_share(logs, ratio) for ratio in (1 / ALIKE_FACTOR, 1.0) for logs in drawn]
+        lines.append(f"| {name} | " + " | ".join(f"{rate:.4f}" for rate in found) + " |")
+    return lines
+
+
 def claim(rng: np.random.Generator, ratios: Sequence[float], seeds: int = 3) -> list[Expectation]:
     """Expectations that a first network is less sensitive than each of some others, at these true ratios."""
     spread = PRIOR.std * np.sqrt(PRIOR.freedom / rng.chisquare(PRIOR.freedom, len(ratios) + 1))
@@ -257,6 +279,8 @@ def main() -> None:
         f"One comparison: chance of a wrong verdict in one direction, nominally {NOMINAL} "
         f"({RUNS:,} simulated studies a cell, standard error .0008)": sizes(),
         "One comparison: chance of a right verdict, spreads as the prior says": powers(),
+        f"Two networks that may be alike: chance of ALIKE where the true ratio is 1/{ALIKE_FACTOR:g}, which is wrong, "
+        f"nominally at most {NOMINAL}; and where it is 1 ({RUNS:,} simulated studies a cell)": alikes(),
         "Whole claims of 3 seeds, all against the same first network (1,000 studies, standard error .005)": claims(),
         "Seeds until decided: error, and the mean number of seeds with the share that is decided, for differences of "
         "so many standard deviations of a seed's difference (5,000 studies, standard error .003)": looks(),

@@ -102,6 +102,7 @@ Where to read on: [from the average to the worst](../average-to-worst.md), [norm
 ORDER = (
     (Verdict.AGREES, "What holds"),
     (Verdict.DISAGREES, "What does not hold"),
+    (Verdict.ALIKE, "What makes no difference"),
     (Verdict.UNDECIDED, "What is not decided"),
 )
 

@@ -17,7 +17,8 @@ class Source:
 
     Arguments:
         study: its name.
-        yes, no, undecided: the sentence for each verdict; ``{said}`` in it is what was found.
+        yes, no, undecided, alike: the sentence for each verdict; ``{said}`` in it is what was found. Without ``alike``
+            the sentence for no.
         said, brief: what was found, in full and in half a line.
         numbers: the statement of a finding for each name in braces, or its beginning.
         scale: that the records must have; any, if empty.
@@ -33,11 +34,13 @@ class Source:
     numbers: Mapping[str, str] = field(default_factory=dict)
     scale: str = ""
     others: tuple[str, ...] = ()
+    alike: str = ""
 
     def answer(self, summaries: Mapping[str, Summary], *, brief: bool = False) -> str:
         """The sentence, from the records of the study and the others."""
         sentence = {
-            Verdict.AGREES: self.yes, Verdict.DISAGREES: self.no, Verdict.UNDECIDED: self.undecided,
+            Verdict.AGREES: self.yes, Verdict.DISAGREES: self.no, Verdict.ALIKE: self.alike or self.no,
+            Verdict.UNDECIDED: self.undecided,
         }[summaries[self.study].verdict]  # fmt: skip
         findings = [finding for name in (self.study, *self.others) for finding in summaries[name].findings]
         sentence = sentence.replace("{said}", self.brief if brief else self.said)
@@ -123,6 +126,7 @@ QUESTIONS = (
                 yes="Yes: {said}.",
                 no="No: {said}.",
                 undecided="Not decided against all three: {said}.",
+                alike="Not against all three: {said}.",
                 said=_IMAGES,
                 brief="{densenet} times as sensitive as a DenseNet, {resnet} times as a ResNet",
                 numbers={
@@ -174,6 +178,7 @@ QUESTIONS = (
                 "2403.06925/figure-13",
                 yes="On MNIST yes: {said}.",
                 no="On MNIST no: {said}.",
+                alike="On MNIST there is no difference of a factor of 1.25 or more: {said}.",
                 undecided="On MNIST not decided: {said}.",
                 said="where one patch is replaced by another of the data, the transformer is {mlp} times as sensitive "
                 "as an MLP; where it is replaced by normal pixels, {normal} times",
@@ -313,7 +318,8 @@ QUESTIONS = (
             Source(
                 "2403.06925/figure-9",
                 yes="Yes: their accuracy is higher by {gap}.",
-                no="No: their accuracy differs by {gap}.",
+                no="No, worse: their accuracy differs by {gap}.",
+                alike="No, about the same: their accuracy differs by {gap}.",
                 undecided="Not decided: their accuracy differs by {gap}.",
                 numbers={"gap": "accuracy on corrupted images: mean of transformers - mean of CNNs"},
             ),
@@ -388,6 +394,7 @@ QUESTIONS = (
                 yes="Yes: {said}.",
                 no="No: {said}.",
                 undecided="Not decided by both measures: {said}.",
+                alike="By one measure of two: {said}.",
                 said=_FLAT,
                 brief="a penalty leaves {output} of the change of outputs under noise on the weights",
                 numbers={

@@ -8,6 +8,7 @@ import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import paper_pages
 from questions import QUESTIONS
@@ -172,11 +173,16 @@ def cannot() -> str:
 
 def counted(rows: list[Row]) -> str:
     """How many claims are decided."""
-    decided = [row for row in rows if row.status in (Verdict.AGREES, Verdict.DISAGREES)]
-    agree = sum(row.status == Verdict.AGREES for row in rows)
+    own = list({row.name: row for row in rows}.values())  # of several scales the largest, which comes last
+    agree, disagree, alike = (
+        sum(row.status == verdict for row in own) for verdict in (Verdict.AGREES, Verdict.DISAGREES, Verdict.ALIKE)
+    )
+    decided = agree + disagree + alike
     return (
-        f"{len(rows)} claims have records; {len(decided)} are decided: {agree} agree and {len(decided) - agree} "
-        f"disagree. {len(rows) - len(decided)} are undecided, and say what would decide them.\n\n## In plain words\n\n"
+        f"{len(own)} claims have records; {decided} are decided: {agree} agree, {disagree} disagree, and {alike} find "
+        f"no difference where one is claimed. {len(own) - decided} are undecided, and say what would decide them. "
+        "A claim that was judged at two scales counts once, at the larger.\n\n"
+        "## In plain words\n\n"
     )
 
 
@@ -208,7 +214,8 @@ def is_open(finding: Finding) -> bool:
 def need(finding: Finding) -> str:
     """What would decide a finding."""
     if finding.by_holm is False:
-        return "a few more seeds: it disagrees by itself, not by Holm"
+        said = "disagrees" if finding.verdict == Verdict.DISAGREES else "is alike"
+        return f"a few more seeds: it {said} by itself, not by Holm"
     return finding.needs or finding.reason
 
 
@@ -219,16 +226,22 @@ def largest(text: str) -> int:
 
 def is_unconfirmed(summary: Summary) -> bool:
     """Whether the verdict is another one than under the rule before, and rests on the same seeds."""
-    before = json.loads(BEFORE.read_text(encoding="utf-8")).get(summary.name)
+    before = judged_before(summary)
     samples = any(finding.level is not None for finding in summary.findings if not finding.is_beyond)
-    if before is None or summary.scale != "small" or not samples or summary.verdict == Verdict.UNDECIDED:
+    if before is None or not samples or summary.verdict == Verdict.UNDECIDED:
         return False
     return before["verdict"] != summary.verdict and summary.seeds <= before["seeds"]
 
 
+def judged_before(summary: Summary) -> dict[str, Any] | None:
+    """Verdict and seeds under the rule before, if the study had been judged by it at this scale."""
+    name = summary.name if summary.scale == "small" else f"{summary.name} ({summary.scale})"
+    found: dict[str, Any] | None = json.loads(BEFORE.read_text(encoding="utf-8")).get(name)
+    return found
+
+
 def fresh(rows: list[Row]) -> str:
     """The studies whose verdict is another one than under the rule before."""
-    before = json.loads(BEFORE.read_text(encoding="utf-8"))
     lines = [
         "\n## Verdicts that changed with the rule\n",
         "| study | before | now | seeds before | seeds now | |",
@@ -236,8 +249,8 @@ def fresh(rows: list[Row]) -> str:
     ]
     for row in rows:
         summary = read_summary(row.folder)
-        was = before.get(row.name)
-        if summary is None or was is None or summary.scale != "small" or was["verdict"] == summary.verdict:
+        was = None if summary is None else judged_before(summary)
+        if summary is None or was is None or was["verdict"] == summary.verdict:
             continue
         note = "to be confirmed on fresh seeds" if is_unconfirmed(summary) else ""
         seeds = [str(was["seeds"]), str(summary.seeds)]

@@ -34,6 +34,18 @@ def test_a_comparison_is_wrong_no_more_often_than_stated(tool, seeds):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("seeds", [3, 6, 12, 24])
+def test_networks_that_differ_are_found_alike_no_more_often_than_stated(tool, seeds):
+    runs = 20_000
+    for name, world in {**tool["WORLDS"], **tool["LIMITS"]}.items():
+        logs = world(np.random.default_rng(seeds), runs, seeds)
+        assert tool["alike_share"](logs, 1 / 1.25) <= at_most(0.025 if name in tool["WORLDS"] else 0.05, runs), name
+    if seeds > 3:  # the prior keeps three seeds from showing that two networks are alike
+        logs = tool["WORLDS"]["all spread as much as the prior"](np.random.default_rng(seeds), runs, seeds)
+        assert tool["alike_share"](logs, 1.0) > 0.3
+
+
+@pytest.mark.slow
 def test_without_the_guard_it_would_be_wrong_more_often(tool):
     logs = tool["WORLDS"]["all spread 4 times as much"](np.random.default_rng(0), 20_000, 3)
     assert tool["error"](logs, tool["REACHES"]["moderated"]) > 0.05

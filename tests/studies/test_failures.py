@@ -148,6 +148,12 @@ def test_a_damaged_file_is_named_and_its_replacement_is_all_that_is_needed(tmp_p
     assert len(first(tmp_path / "out", **options).records) == 2
 
 
+def test_a_device_that_is_not_there_is_said_before_any_cell(tmp_path):
+    with pytest.raises(UsageError, match="device='abacus' cannot be used"):
+        run(First.name, out=tmp_path, device="abacus", progress=False)
+    assert not any(tmp_path.iterdir())
+
+
 def test_too_few_images(tmp_path):
     assert failing(tmp_path, overrides={"limit": 201}) == [
         OF_TWO,

@@ -31,11 +31,12 @@ from jostle.studies.verdict import (
     is_above,
     is_below,
     is_less,
+    is_smaller,
     overall,
     within,
 )
 
-AGREES, DISAGREES, UNDECIDED = Verdict.AGREES, Verdict.DISAGREES, Verdict.UNDECIDED
+AGREES, DISAGREES, ALIKE, UNDECIDED = Verdict.AGREES, Verdict.DISAGREES, Verdict.ALIKE, Verdict.UNDECIDED
 
 
 def seeded(values):
@@ -238,7 +239,56 @@ def test_the_overall_verdict():
     assert of(AGREES, AGREES) == AGREES
     assert of(AGREES, UNDECIDED) == UNDECIDED
     assert of(AGREES, UNDECIDED, DISAGREES) == DISAGREES
+    assert of(AGREES, ALIKE) == of(UNDECIDED, ALIKE) == ALIKE
+    assert of(ALIKE, DISAGREES) == DISAGREES
     assert of() == UNDECIDED
+
+
+@pytest.mark.parametrize(
+    ("ends", "verdict"),
+    [
+        ((-0.3, -0.1), AGREES),  # also where it is near: less is less
+        ((0.0, 0.1), DISAGREES),
+        ((-0.2, 0.2), ALIKE),
+        ((-0.2, 0.0), ALIKE),
+        ((-0.21, 0.1), UNDECIDED),
+        ((-0.1, 0.21), UNDECIDED),
+        ((-0.2, -0.01), AGREES),
+    ],
+)
+def test_no_difference_worth_telling_is_alike(ends, verdict):
+    measured = interval(0.0, *ends, 0.95)
+    assert is_below("s", measured, 0.0, alike=0.2).judge(0.95).verdict == verdict
+    above = interval(0.0, -ends[1], -ends[0], 0.95)
+    mirrored = is_above("s", above, 0.0, alike=0.2).judge(0.95).verdict
+    assert mirrored == verdict
+    assert is_below("s", measured, 0.0).judge(0.95).verdict == (UNDECIDED if verdict == ALIKE else verdict)
+
+
+def test_ratios_within_a_factor_are_alike():
+    def judged(ratio, spread, seeds=24):
+        logs = spread * np.linspace(-1, 1, seeds)
+        first, second = (seeded(np.exp(shift + logs).tolist()) for shift in (math.log(ratio), 0.0))
+        return is_smaller("s", first, second).judge(0.95)
+
+    assert judged(1.0, 0.1).verdict == ALIKE
+    assert judged(0.7, 0.1).verdict == AGREES
+    assert judged(1.5, 0.1).verdict == DISAGREES
+    assert judged(1.0, 2.0).verdict == UNDECIDED
+    # However near to 1 the ratio is, some number of seeds decides.
+    assert judged(1.0, 2.0).needs.startswith("about ")
+    half = is_smaller("s", seeded([0.5, 0.51, 0.49]), seeded([1.0, 1.01, 0.99]), factor=0.5)
+    assert half.judge(0.95).verdict == UNDECIDED  # a factor is asked for, so near to it is not alike
+
+
+def test_a_claim_is_alike_by_holm_only():
+    wide, narrow = (over_seeds(seeded([-half, half, -half, half])) for half in (0.1, 0.01))
+    asked = [is_below("s", wide, 0.0, alike=0.2), *(is_below("s", narrow, 1.0) for _ in range(3))]
+    alone = decide(asked[:1], scale="small")
+    assert (alone[0].verdict, alone[0].by_holm, overall(alone)) == (ALIKE, True, ALIKE)
+    among = decide(asked, scale="small")
+    assert (among[0].verdict, among[0].by_holm, overall(among)) == (ALIKE, False, UNDECIDED)
+    assert "is alike by itself" in among[0].reason
 
 
 def test_a_question_beyond_the_paper_is_judged_and_decides_nothing():

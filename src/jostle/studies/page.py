@@ -12,8 +12,14 @@ from jostle.studies.schema import to_plain
 from jostle.studies.scoreboard import COLUMNS, Row, counts, scoreboard
 from jostle.studies.verdict import Verdict
 
-_TONES: dict[str, str] = {Verdict.AGREES: "good", Verdict.DISAGREES: "bad", Verdict.UNDECIDED: "open"}
-_SAID: dict[str, str] = {Verdict.AGREES: "in agreement", Verdict.DISAGREES: "in disagreement"}
+_TONES: dict[str, str] = {
+    Verdict.AGREES: "good", Verdict.DISAGREES: "bad", Verdict.ALIKE: "bad", Verdict.UNDECIDED: "open",
+}  # fmt: skip
+_SAID: dict[str, str] = {
+    Verdict.AGREES: "in agreement",
+    Verdict.DISAGREES: "in disagreement",
+    Verdict.ALIKE: "alike where a difference is claimed",
+}
 
 
 def page(runs: str | Path) -> Page:

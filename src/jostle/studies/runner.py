@@ -1,6 +1,7 @@
 """Run a study: do the cells that are not yet recorded, then draw the figures, judge, and write the summary."""
 
 import contextlib
+import importlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -156,6 +157,8 @@ def run(
     if until_decided and scale == "smoke":
         raise UsageError("scale=smoke decides nothing, so it cannot run until it is decided; give scale=small")
     looks = planned(max(plan.settings.seeds, LEAST_SEEDS), at_most) if until_decided else ()
+    if device != "cpu":  # which is always there, and torch need not be asked
+        importlib.import_module("jostle.base.model").on_device(device)  # said once, and before any cell
     if data is not None and not Path(data).expanduser().is_dir():
         raise UsageError(f"data={data} is not a folder; give the folder that holds the datasets")
     with folders.only_here(plan.folder):

@@ -2,7 +2,7 @@
 
 An ``Expectation`` is judged by its own interval, whatever else a study expects: one fact has one verdict. ``decide``
 judges all of them, and ``overall`` says what follows for the claim. It agrees if all of its expectations do; that needs
-no correction. It disagrees if one of them does by Holm's rule.
+no correction. It disagrees if one of them does by Holm's rule, and is ALIKE if one of them is by the same rule.
 """
 
 import enum
@@ -16,13 +16,24 @@ from jostle.intervals.seeds import MOST_TIMES, count_needed
 from jostle.studies.evidence import BySeed, Measured, exponential, log_ratio, paired, proportion
 from jostle.studies.schema import IfGiven, Struct
 
+ALIKE_FACTOR = 1.25  # two sensitivities whose ratio lies within it count as alike
+ALIKE_ACCURACY = 0.02  # and two accuracies that differ by no more than this
+
 
 class Verdict(enum.StrEnum):
-    """Whether what was found agrees with what was expected."""
+    """Whether what was found agrees with what was expected.
+
+    ALIKE says of an expected difference that there is none worth telling: the whole interval lies so near to no
+    difference that a larger one is excluded, on both sides (three-sided testing, Goeman, Solari and Stijnen 2010).
+    """
 
     AGREES = "AGREES"
     DISAGREES = "DISAGREES"
+    ALIKE = "ALIKE"
     UNDECIDED = "UNDECIDED"
+
+
+_AGAINST = (Verdict.DISAGREES, Verdict.ALIKE)  # verdicts that keep a claim from agreeing
 
 
 @dataclass(frozen=True)
@@ -37,7 +48,7 @@ class Finding(Struct):
         level: of the interval; None for what was computed exactly.
         reason: why it is undecided, or what the verdict rests on.
         is_beyond: whether it is a question beyond the paper's claim; then it is no part of the study's verdict.
-        by_holm: of an expectation of the claim that disagrees: whether it also does among all of them.
+        by_holm: of an expectation of the claim that disagrees or is alike: whether it also is among all of them.
         needs: of an undecided one: what would decide it.
     """
 
@@ -96,14 +107,25 @@ def doubted(expectation: Expectation, reason: str) -> Expectation:
     return replace(expectation, judge=judge)
 
 
-def is_below(statement: str, measured: Measured, bound: float) -> Expectation:
-    """Expect measured < bound: agrees if the interval ends below it, disagrees if it starts at or above it."""
-    return _expect(statement, f"< {bound:g}", measured, lambda low, high: _sides(high < bound, low >= bound), [bound])
+def is_below(statement: str, measured: Measured, bound: float, *, alike: float | None = None) -> Expectation:
+    """Expect measured < bound: agrees if the interval ends below it, disagrees if it starts at or above it.
+
+    Arguments:
+        statement: what is measured.
+        measured: with its interval.
+        bound: that it must stay below.
+        alike: a distance from the bound that is not worth telling: if the interval reaches over the bound and no
+            farther than this to either side, the verdict is ALIKE. None where every distance counts.
+    """
+    return _one_sided(statement, f"< {bound:g}", measured, bound, lambda low, high: (high < bound, low >= bound), alike)
 
 
-def is_above(statement: str, measured: Measured, bound: float) -> Expectation:
-    """Expect measured > bound: agrees if the interval starts above it, disagrees if it ends at or below it."""
-    return _expect(statement, f"> {bound:g}", measured, lambda low, high: _sides(low > bound, high <= bound), [bound])
+def is_above(statement: str, measured: Measured, bound: float, *, alike: float | None = None) -> Expectation:
+    """Expect measured > bound: agrees if the interval starts above it, disagrees if it ends at or below it.
+
+    The arguments are those of ``is_below``.
+    """
+    return _one_sided(statement, f"> {bound:g}", measured, bound, lambda low, high: (low > bound, high <= bound), alike)
 
 
 def is_less(statement: str, first: BySeed, second: BySeed) -> Expectation:
@@ -119,12 +141,20 @@ def is_less(statement: str, first: BySeed, second: BySeed) -> Expectation:
 def is_smaller(statement: str, first: BySeed, second: BySeed, factor: float = 1.0) -> Expectation:
     """Expect first / second < factor over training seeds, by ``log_ratio``; the finding shows the ratio.
 
+    If first < second is all that is expected, and the whole interval of the ratio lies within ``ALIKE_FACTOR`` of 1,
+    the two are ALIKE.
+
     Arguments:
         statement: what is compared, e.g. ``sensitivity of vit-small / of resnet-18``.
         first, second: a number above 0 for each seed.
         factor: the ratio must lie below it; it belongs to the claim, not to the data.
     """
-    return is_below(statement, exponential(log_ratio(first, second)), checks.number("factor", factor, above=0))
+    checks.number("factor", factor, above=0)
+    near = (1 / ALIKE_FACTOR, ALIKE_FACTOR) if factor == 1 else None
+    ratio = exponential(log_ratio(first, second))
+    return _three_sided(
+        statement, f"< {factor:g}", ratio, factor, lambda low, high: (high < factor, low >= factor), near
+    )
 
 
 def is_within_factor(statement: str, first: BySeed, second: BySeed, factor: float = 1.5) -> Expectation:
@@ -140,7 +170,7 @@ def is_within_factor(statement: str, first: BySeed, second: BySeed, factor: floa
         f"between 1/{factor:g} and {factor:g}",
         exponential(log_ratio(first, second)),
         lambda low, high: _sides(1 / factor <= low and high <= factor, high < 1 / factor or low > factor),
-        [1 / factor, factor],
+        _from_nearest(1 / factor, factor),
     )
 
 
@@ -157,7 +187,7 @@ def within(statement: str, measured: Measured, target: float, margin: float) -> 
         f"{target:g} ± {margin:g}",
         measured,
         lambda low, high: _sides(least <= low and high <= most, high < least or low > most),
-        [least, most],
+        _from_nearest(least, most),
     )
 
 
@@ -204,23 +234,24 @@ def decide(
     sampled = [place for place in claimed if not expectations[place].is_exact]
     held = _holm(expectations, sampled, own)
     for place in claimed:
-        if findings[place].verdict == Verdict.DISAGREES:
+        if findings[place].verdict in _AGAINST:
             is_sure = place in held or place not in sampled
             findings[place] = replace(findings[place], by_holm=is_sure, reason=_with_holm(findings[place], is_sure))
     return findings
 
 
 def overall(findings: Sequence[Finding]) -> Verdict:
-    """The verdict of a study, from the findings of the claim: all agree, or one disagrees by Holm's rule."""
+    """The verdict of a study, from the findings of the claim: all agree, or one does not by Holm's rule."""
     claimed = [finding for finding in findings if not finding.is_beyond]
-    if any(finding.verdict == Verdict.DISAGREES and finding.by_holm is not False for finding in claimed):
-        return Verdict.DISAGREES
+    for against in _AGAINST:
+        if any(finding.verdict == against and finding.by_holm is not False for finding in claimed):
+            return against
     agrees = claimed and all(finding.verdict == Verdict.AGREES for finding in claimed)
     return Verdict.AGREES if agrees else Verdict.UNDECIDED
 
 
 def _holm(expectations: Sequence[Expectation], places: Sequence[int], level: float) -> set[int]:
-    """Those of the expectations that disagree by Holm's step-down rule: at error / m, the rest at error / (m - 1)...
+    """Those that disagree or are alike by Holm's step-down rule: at error / m, the rest at error / (m - 1)...
 
     Holm (1979). With m expectations the chance that a true one is among those found false is at most that of one.
     """
@@ -228,7 +259,7 @@ def _holm(expectations: Sequence[Expectation], places: Sequence[int], level: flo
     while len(found) < len(places):
         stricter = 1 - (1 - level) / (len(places) - len(found))
         left = [place for place in places if place not in found]
-        more = {place for place in left if expectations[place].judge(stricter).verdict == Verdict.DISAGREES}
+        more = {place for place in left if expectations[place].judge(stricter).verdict in _AGAINST}
         if not more:
             break
         found |= more
@@ -238,11 +269,56 @@ def _holm(expectations: Sequence[Expectation], places: Sequence[int], level: flo
 def _with_holm(finding: Finding, is_sure: bool) -> str:
     if is_sure:
         return finding.reason
-    return f"{finding.reason}; disagrees by itself, but not among all expectations of the claim (Holm)".lstrip("; ")
+    said = "disagrees" if finding.verdict == Verdict.DISAGREES else "is alike"
+    return f"{finding.reason}; {said} by itself, but not among all expectations of the claim (Holm)".lstrip("; ")
 
 
-def _sides(agrees: bool, disagrees: bool) -> Verdict:
-    return Verdict.AGREES if agrees else Verdict.DISAGREES if disagrees else Verdict.UNDECIDED
+def _sides(agrees: bool, disagrees: bool, is_alike: bool = False) -> Verdict:
+    if agrees or disagrees:
+        return Verdict.AGREES if agrees else Verdict.DISAGREES
+    return Verdict.ALIKE if is_alike else Verdict.UNDECIDED
+
+
+def _one_sided(
+    statement: str,
+    expected: str,
+    measured: Measured,
+    bound: float,
+    sides: Callable[[float, float], tuple[bool, bool]],
+    alike: float | None,
+) -> Expectation:
+    if alike is not None:
+        checks.number("alike", alike, above=0)
+    near = None if alike is None else (bound - alike, bound + alike)
+    return _three_sided(statement, expected, measured, bound, sides, near)
+
+
+def _three_sided(
+    statement: str,
+    expected: str,
+    measured: Measured,
+    bound: float,
+    sides: Callable[[float, float], tuple[bool, bool]],
+    near: tuple[float, float] | None,
+) -> Expectation:
+    """Expect one side of a bound; alike if the interval reaches over the bound but stays in ``near``."""
+
+    def rule(low: float, high: float) -> Verdict:
+        return _sides(*sides(low, high), near is not None and near[0] <= low and high <= near[1])
+
+    def room(place: Callable[[float], float], value: float) -> float:
+        """How far the ends may lie from the value for a verdict: clear of the bound, or within what is near it."""
+        clear = abs(place(value) - place(bound))
+        if near is None:
+            return clear
+        return max(clear, min(place(value) - place(near[0]), place(near[1]) - place(value)))
+
+    return _expect(statement, expected, measured, rule, room)
+
+
+def _from_nearest(*bounds: float) -> Callable[[Callable[[float], float], float], float]:
+    """How far the ends may lie from the value: up to the nearest bound."""
+    return lambda place, value: min(abs(place(value) - place(bound)) for bound in bounds)
 
 
 def _expect(
@@ -250,26 +326,36 @@ def _expect(
     expected: str,
     measured: Measured,
     rule: Callable[[float, float], Verdict],
-    bounds: Sequence[float],
+    room: Callable[[Callable[[float], float], float], float],
 ) -> Expectation:
+    """An expectation about a number.
+
+    Arguments:
+        statement: what is measured.
+        expected: where it must lie, in symbols.
+        measured: with its interval.
+        rule: the verdict for the ends of the interval.
+        room: how far the ends may lie from a value for a verdict, on a scale of the numbers.
+    """
+
     def judge(level: float) -> Finding:
         low, high = measured.ends(level)
         doubt = measured.doubt or _lacking(measured, level)
         verdict = Verdict.UNDECIDED if doubt else rule(low, high)
         stated = None if measured.is_exact else min(level, measured.most_level)
         value, least, most = (number if math.isfinite(number) else None for number in (measured.value, low, high))
-        needs = "" if doubt or verdict != Verdict.UNDECIDED else _needs(measured, bounds, level)
+        needs = "" if doubt or verdict != Verdict.UNDECIDED else _needs(measured, room, level)
         return Finding(statement, expected, verdict, value, least, most, stated, doubt or measured.method, needs=needs)
 
     return Expectation(statement, judge, measured.is_exact)
 
 
-def _needs(measured: Measured, bounds: Sequence[float], level: float) -> str:
-    """About how much of what the interval was made of would take it clear of the bounds."""
+def _needs(measured: Measured, room: Callable[[Callable[[float], float], float], float], level: float) -> str:
+    """About how much of what the interval was made of would decide."""
     sample = measured.sample
     if sample is None:
         return ""
-    distance = min(abs(sample.scale(measured.value) - sample.scale(bound)) for bound in bounds)
+    distance = room(sample.scale, measured.value)
     count = count_needed(distance, sample.error, sample.freedom, sample.count, level)
     if count is None:
         return f"more than {MOST_TIMES * sample.count:,} {sample.unit}: too close to the bound"

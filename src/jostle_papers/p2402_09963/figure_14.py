@@ -37,8 +37,8 @@ class Figure14(Study[LearningSettings, LearningCell, LearningRecord]):
     name = "2402.09963/figure-14"
     title = "Sharpness of PARITY after a long training"
     claim = (
-        "Trained on for 100,000 steps (at small scale 6 bits and dim 32; the paper has 25 and 128), the sharpness of "
-        "networks that compute PARITY levels off at a value that is not trivial: from the middle of training to its "
+        "Trained on for 100,000 steps (at our setting, small scale: 6 bits and dim 32, not 25 and 128), the sharpness "
+        "of networks that compute PARITY levels off at a value that is not trivial: from the middle of training to its "
         "end it changes by a factor of less than 1.25, and stays above what it was before the loss dropped."
     )
     source = "Figure 14"

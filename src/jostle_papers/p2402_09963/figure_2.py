@@ -87,8 +87,8 @@ class Figure2(Study[Figure2Settings, RunCell, Figure2Record]):
         "What the figure shows is put into numbers by least squares: log blow-up = constant + a n + b norm, over runs.",
         "The released blow-up (no eps, no 1 +, last token only in the last layer) is what the paper draws; the paper's "
         "own definition is beside it.",
-        "Lengths 4, 8 and 12, PARITY and MAJORITY, and 6 pairs of learning rate and weight decay at small scale; the "
-        "paper has 3,000 runs.",
+        "Lengths 4, 8 and 12, PARITY and MAJORITY, and as many pairs of learning rate and weight decay as seeds at "
+        "small scale; the paper has 3,000 runs.",
     )
 
     def cells(self, settings: Figure2Settings, seeds: Sequence[int]) -> list[RunCell]:

@@ -5,7 +5,7 @@ from dataclasses import replace
 from jostle.studies.catalogue import register
 from jostle.studies.evidence import paired
 from jostle.studies.study import Drawing
-from jostle.studies.verdict import Expectation, beyond, is_above
+from jostle.studies.verdict import ALIKE_ACCURACY, Expectation, beyond, is_above
 from jostle_papers.p2403_06925 import cifar, robustness
 from jostle_papers.trained import (
     TrainedRecords,
@@ -79,7 +79,7 @@ def _more_robust(records: TrainedRecords, name: str, when: str = "") -> Expectat
     listed = [each for each in (*robustness.NOISE, *robustness.BLUR) if each in robustness.corruptions(records).names]
     both = in_common(*(corrupted_accuracy(records, each, listed) for each in (name, _PLAIN)))
     statement = f"accuracy under noise and blur: {name} - {_PLAIN}{', ' if when else ''}{when}"
-    return is_above(statement, paired(*both), 0.0)
+    return is_above(statement, paired(*both), 0.0, alike=ALIKE_ACCURACY)
 
 
 def _questions(records: TrainedRecords, name: str) -> list[Expectation]:
@@ -87,6 +87,8 @@ def _questions(records: TrainedRecords, name: str) -> list[Expectation]:
     kept = in_common(*(accuracy_kept(records, each) for each in (name, _PLAIN)))
     clean = in_common(*(unseen_accuracy(records, each) for each in (name, _PLAIN)))
     return [
-        is_above(f"share of accuracy kept under corruption: {name} - {_PLAIN}", paired(*kept), 0.0),
+        is_above(
+            f"share of accuracy kept under corruption: {name} - {_PLAIN}", paired(*kept), 0.0, alike=ALIKE_ACCURACY
+        ),
         is_above(f"accuracy on unseen images: {name} - {_PLAIN}", paired(*clean), -0.01),
     ]

@@ -2,6 +2,7 @@
 
 import copy
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -36,6 +37,7 @@ from jostle_papers.trained.figures import mean_and_range
 from jostle_papers.trained.records import BySeed, Sensitivity, log_sensitivity
 
 NAMES = ("encoder", "encoder-relu", "lstm")
+_ORDER = ("encoder", "lstm", "encoder-relu")
 TWICE, BEFORE = "embedded again after the noise", "noise before LayerNorm"
 
 
@@ -82,7 +84,7 @@ class Mrpc(NetworkStudy[MrpcRecord]):
         ),
         "paper": _scale(
             TextSizes(dim=256, depth=4, dropout=0.1, heads=8, mlp_dim=3072), 1e-4, passes=2_000, max_epochs=25,
-            vocabulary=8_000,
+            vocabulary=8_000, milestones=(), evaluate_every=4,
         ),
     }  # fmt: skip
     deviations = (
@@ -98,6 +100,10 @@ class Mrpc(NetworkStudy[MrpcRecord]):
         "Small scale: 64 wide instead of 256, 256 numbers between instead of 3,072, 4,000 pieces, a learning rate of "
         "0.0005; all 4,076 pairs.",
     )
+
+    def cells(self, settings: TrainingSettings, seeds: Sequence[int]) -> list[TrainingCell]:
+        """Network by network, ReLU attention last: the other two already compare a transformer with an LSTM."""
+        return sorted(super().cells(settings, seeds), key=lambda cell: _ORDER.index(cell.network))
 
     def measure(self, cell: TrainingCell, settings: TrainingSettings, context: Context) -> MrpcRecord:
         trained = self.train(cell, settings, context)

@@ -5,7 +5,7 @@ from dataclasses import replace
 from statistics import fmean
 
 from jostle.studies.evidence import paired
-from jostle.studies.verdict import Expectation, is_above
+from jostle.studies.verdict import ALIKE_ACCURACY, Expectation, is_above
 from jostle_papers.p2403_06925 import cifar
 from jostle_papers.trained import OFFICIAL, BySeed, CorruptedImages, Networks, TrainedRecords
 
@@ -72,4 +72,6 @@ def transformers_ahead(statement: str, networks: Networks, found: Mapping[str, B
         {seed: fmean(found[name][seed] for name in cifar.of_kinds(networks, kinds)) for seed in shared}
         for kinds in (cifar.TRANSFORMERS, cifar.CONVOLUTIONAL)
     )
-    return is_above(f"{statement}: mean of transformers - mean of CNNs", paired(transformers, others), 0.0)
+    return is_above(
+        f"{statement}: mean of transformers - mean of CNNs", paired(transformers, others), 0.0, alike=ALIKE_ACCURACY
+    )

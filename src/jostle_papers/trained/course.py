@@ -153,6 +153,7 @@ class _Course:
             batch_size=self.settings.batch_size,
             max_epochs=self.last,
             target_accuracy=self.settings.target_accuracy,
+            evaluate_every=self.settings.evaluate_every or 1,
             seed=self.seed,
             checkpoint=self.checkpoint,
             on_epoch=self._on_epoch,
@@ -208,7 +209,7 @@ class _Course:
         crosses = any(best < milestone <= accuracy for milestone in settings.milestones)
         if number == self.last or (target is not None and accuracy >= target):
             when, times = "end", AT_END
-        elif settings.over_training and (number in MEASURED_AFTER or crosses):
+        elif settings.over_training and (settings.evaluate_every or number in MEASURED_AFTER or crosses):
             when, times = f"after {number} epochs", 1
         else:
             return _Questions()

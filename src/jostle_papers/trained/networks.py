@@ -26,7 +26,7 @@ from filelock import FileLock
 from jostle.base.errors import FailureError
 from jostle.base.files import write_text
 from jostle.data import Dataset
-from jostle.studies.schema import Struct, to_plain
+from jostle.studies.schema import IfGiven, Struct, to_plain
 from jostle.training.recipe import checksum
 from jostle_papers.trained.settings import Network, TrainingSettings
 
@@ -52,7 +52,8 @@ class NetworkRecipe(Struct):
 
     Arguments:
         network: with the number of epochs that it is trained at most.
-        dataset, relabel, limit, batch_size, target_accuracy: as in ``TrainingSettings``.
+        dataset, relabel, limit, batch_size, target_accuracy, evaluate_every: as in ``TrainingSettings``; the last says
+            where training may stop.
         seed: of weights and order.
         images: a checksum of the training inputs.
         device, torch: where, and with which version.
@@ -70,6 +71,7 @@ class NetworkRecipe(Struct):
     device: str
     torch: str
     code: str
+    evaluate_every: IfGiven[int | None] = None
 
 
 def make_recipe(network: Network, settings: TrainingSettings, images: Dataset, seed: int, device: str) -> NetworkRecipe:
@@ -87,6 +89,7 @@ def make_recipe(network: Network, settings: TrainingSettings, images: Dataset, s
         device=device,
         torch=str(torch.__version__),
         code=_code(_DECIDING + (_LOWERING if lowers else ())),
+        evaluate_every=settings.evaluate_every,
     )
 
 

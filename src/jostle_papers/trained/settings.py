@@ -158,6 +158,8 @@ class TrainingSettings(Settings):
             noise of ``std``.
         data_by_seed: whether the seed also draws which ``limit`` training inputs a network sees, so that the spread
             over seeds includes that of the data. Without it all seeds have the same training inputs.
+        evaluate_every: epochs from one evaluation on all training inputs to the next, each with numbers on the way;
+            None for an evaluation after every epoch and numbers after some.
     """
 
     networks: Networks = field(default_factory=dict)
@@ -178,6 +180,7 @@ class TrainingSettings(Settings):
     predictions: IfGiven[bool | None] = None
     replaced_by: IfGiven[str] = ""
     data_by_seed: IfGiven[bool | None] = None
+    evaluate_every: IfGiven[int | None] = None
 
     def load(self, split: str, folder: Path | None, seed: int) -> Dataset:
         """The training inputs of a seed, which are jostled too, or the unseen inputs, which all seeds share."""

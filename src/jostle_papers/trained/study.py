@@ -3,7 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import ClassVar, TypeVar
 
 from jostle.studies.evidence import proportion
 from jostle.studies.records import Records
@@ -27,15 +27,29 @@ class TrainingCell(NetworkCell):
     seed: int
 
 
+EVERY = 3  # seeds that every network of a study has
+
+
 class NetworkStudy(Study[TrainingSettings, TrainingCell, OwnRecord]):
     """A study whose cells are networks trained from several seeds, and which measures more than ``TrainingStudy``.
 
     A subclass has the settings, ``measure`` and the expectations. Its record is a subclass of ``TrainedRecord``:
     ``MyRecord(**vars(trained.record), more=...)`` with ``trained = self.train(cell, settings, context)``.
+
+    Attributes:
+        claimed_networks: names of the networks that the claim is about. Seeds from ``EVERY`` on, which are there to
+            decide the claim, train only these. Empty for all networks.
     """
 
+    claimed_networks: ClassVar[tuple[str, ...]] = ()
+
     def cells(self, settings: TrainingSettings, seeds: Sequence[int]) -> list[TrainingCell]:
-        return [TrainingCell(name, seed) for seed in seeds for name in settings.networks]
+        return [
+            TrainingCell(name, seed)
+            for seed in seeds
+            for name in settings.networks
+            if seed < EVERY or not self.claimed_networks or name in self.claimed_networks
+        ]
 
     def train(self, cell: TrainingCell, settings: TrainingSettings, context: Context) -> TrainedNetwork:
         """The network of a cell, trained and followed."""

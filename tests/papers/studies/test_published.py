@@ -141,7 +141,7 @@ def verdicts(records, name=NAME):
 def test_verdicts_turn_with_the_numbers():
     assert verdicts(made_up({"cct": 0.004, "vit": 0.005})) == [Verdict.AGREES] * 4
     assert verdicts(made_up({"cct": 0.004, "vit": 0.02})) == [Verdict.AGREES] * 2 + [Verdict.DISAGREES] * 2
-    assert verdicts(made_up({})) == [Verdict.UNDECIDED] * 4
+    assert verdicts(made_up({})) == [Verdict.ALIKE] * 4
 
 
 def test_images_that_were_tried_are_what_is_compared():

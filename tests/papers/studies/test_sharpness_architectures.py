@@ -32,11 +32,11 @@ def findings(records):
     return {finding.statement: finding for finding in decide(studies.get(NAME).expectations(records), scale="small")}
 
 
-def made_up(slopes, spoiled=()):
+def made_up(slopes, spoiled=(), seeds=3):
     """Runs with sharpness 0.2 exp(slope of the network * n) for parity and 0.2 otherwise, with a little noise."""
     study, rng = studies.get(NAME), np.random.default_rng(7)
     settings = study.scales["small"]
-    cells = study.cells(settings, range(3))
+    cells = study.cells(settings, range(seeds))
     found = {}
     for cell in cells:
         rise = slopes.get(cell.network, 0.0) * cell.n if cell.target == "parity" else 0.0
@@ -50,6 +50,20 @@ def made_up(slopes, spoiled=()):
 
 
 ALL_RISE = dict.fromkeys(NETWORKS, 0.1)
+
+
+def test_further_seeds_have_only_what_the_claim_compares():
+    few, many = (made_up({"transformer": 0.1}, seeds=seeds) for seeds in (3, 5))
+    further = {(cell.network, cell.target) for cell, _ in many if cell.seed >= 3}
+    assert further == {("transformer", "parity"), ("transformer", "majority")}
+    [before], [now] = (
+        [one for said, one in findings(records).items() if said.startswith("transformer: slope of log parity / maj")][
+            :1
+        ]
+        for records in (few, many)
+    )
+    assert now.high - now.low < before.high - before.low
+    assert studies.get(NAME).figures(many)
 
 
 def test_a_law_of_all_networks_is_found():

@@ -185,6 +185,26 @@ def test_milestones_are_measured_at_the_first_epoch_that_reaches_them(study, tmp
     assert len(first) < len(before)  # or the test has shown nothing
 
 
+def test_rarer_evaluations_change_no_number_and_each_has_a_measurement(study, tmp_path):
+    settings = dataclasses.replace(study.scales["smoke"], max_epochs=5)
+    often = study.measure(CELL, settings, context(tmp_path / "often"))
+    seldom = study.measure(CELL, dataclasses.replace(settings, evaluate_every=4), context(tmp_path / "seldom"))
+    assert [epoch.epoch for epoch in seldom.epochs] == [0, 4, 5]
+    assert all(epoch.sensitivity is not None for epoch in seldom.epochs)
+    assert [epoch.loss for epoch in seldom.epochs] == [often.epochs[number].loss for number in (0, 4, 5)]
+    assert seldom.sensitivity == often.sensitivity
+
+
+def test_seeds_beyond_the_usual_ones_train_the_networks_of_the_claim():
+    study = studies.get("2403.06925/language-sensitivity")
+    settings = dataclasses.replace(study.scales["small"], seeds=5)  # as the runner has it when five are asked for
+    cells = study.cells(settings, range(5))
+    every = {cell.network for cell in cells if cell.seed < 3}
+    assert every == set(settings.networks)
+    further = [cell.network for cell in cells if cell.seed >= 3]
+    assert further == ["encoder", "encoder-relu", "lstm"] * 2
+
+
 def test_a_kept_network_serves_another_study_without_training(tmp_path, monkeypatch):
     out = tmp_path / "runs"
     first = studies.run("2403.06925/figure-4", out=out, progress=False)

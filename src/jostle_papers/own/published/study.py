@@ -29,7 +29,7 @@ from jostle.studies.records import Records
 from jostle.studies.schema import Struct
 from jostle.studies.settings import Settings
 from jostle.studies.study import Cell, Context, Drawing, Study
-from jostle.studies.verdict import Expectation, beyond, is_below
+from jostle.studies.verdict import ALIKE_FACTOR, Expectation, beyond, is_below
 from jostle.tokens import Patches
 from jostle_papers.own.published import cifar_10
 from jostle_papers.trained import MeasuredValue
@@ -342,7 +342,8 @@ def _less(records: PublishedRecords, first: str, second: str, variance: float) -
         doubt = "one seed of the noise is judged, not several" if len(part) != 1 else f"{first} was not measured"
         return is_below(statement, Measured(math.nan, lambda _: (-math.inf, math.inf), doubt), 0.0)
     found = part[0].pairs[_label(variance)][f"{first} - {second}"]
-    return is_below(statement, sample_mean(found.mean, found.std, found.images, "images"), 0.0)
+    alike = (1 - 1 / ALIKE_FACTOR) * part[0].networks[second].sensitivity[_label(variance)].value
+    return is_below(statement, sample_mean(found.mean, found.std, found.images, "images"), 0.0, alike=alike or None)
 
 
 def _against_variance(records: PublishedRecords) -> Drawing:
