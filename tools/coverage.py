@@ -319,17 +319,19 @@ def main() -> None:
     """Simulate what is not recorded, and write the page."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--again", action="store_true", help="simulate everything anew")
-    again = parser.parse_args().again
-    known = {} if again or not RECORD.exists() else json.loads(RECORD.read_text(encoding="utf-8"))
-    record = {name: [Count(**count) for count in counts] for name, counts in known.items()}
+    parser.add_argument("--only", default="", metavar="WORDS", help="of that, settings with these words in their name")
+    given = parser.parse_args()
+    known = json.loads(RECORD.read_text(encoding="utf-8")) if RECORD.exists() else {}
     counted: list[tuple[str, Callable[[], list[Count]]]]
     counted = [(case.name, functools.partial(stopped, case)) for case in cases()]
     counted += [
         (setting, functools.partial(simulate, run, runs, number))
         for number, (setting, runs, run) in enumerate(settings())
     ]
+    now = {setting for setting, _ in counted}  # others are settings of earlier versions
+    record = {name: [Count(**count) for count in counts] for name, counts in known.items() if name in now}
     for setting, count in counted:
-        if setting not in record:
+        if given.only in setting and (given.again or setting not in record):
             record[setting] = count()
             plain = {name: [asdict(each) for each in counts] for name, counts in record.items()}
             write_text(RECORD, json.dumps(plain, indent=1) + "\n")

@@ -62,6 +62,7 @@ def victims() -> list[Victim]:
     subject = ("--data", "mnist-5000", "--tokens", "patches:7", "--limit", "200", "--quiet")
     saved = ("-o", "{out}/r.json", "--report", "{out}/r.html")
     sample = ("--model", "sample:mlp", *subject)
+    whole = ("--model", "sample:mlp", "--data", "mnist-5000", "--limit", "50", "--quiet")
     noise = ("--perturbation", "gaussian-noise:std=1", "--max-passes", "20000")
     commands = [
         Victim("measure", ("measure", *sample, *noise, *saved), can_have_workers=True),
@@ -71,6 +72,9 @@ def victims() -> list[Victim]:
             ("sweep", *sample, "--stds", "0.5", "2", "--max-passes", "4000", "-o", "{out}/r.json"),
             can_have_workers=True,
         ),
+        Victim("stability", ("stability", *whole, "--rho", "0.5", "0.9", "--max-passes", "4000", "-o", "{out}/r.json")),
+        Victim("certify", ("certify", *whole, "--std", "0.5", "--draws", "200", "-o", "{out}/r.json")),
+        Victim("worst-case", ("worst-case", *sample, "--radius", "1", "--steps", "5", "-o", "{out}/r.json")),
         Victim("boolean", ("boolean", "majority", "--n", "13", "--figure", "{out}/f.svg")),
         Victim("demo", ("demo", "--quick", "--out", "{out}/demo")),
     ]

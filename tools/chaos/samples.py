@@ -4,6 +4,7 @@ import gzip
 import io
 import json
 import struct
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -228,6 +229,9 @@ def _results(reader: "type[Reader]", folder: Path) -> "list[Reader]":
     def other(x: torch.Tensor) -> torch.Tensor:
         return x[:, 1:]
 
+    def loud(texts: Sequence[str]) -> torch.Tensor:
+        return torch.tensor([[sum(map(str.isupper, text)) - 2.5, 0.0] for text in texts])
+
     measured = jostle.measure(model, inputs, **options)
     made: dict[str, Any] = {
         "measurement": measured,
@@ -236,6 +240,13 @@ def _results(reader: "type[Reader]", folder: Path) -> "list[Reader]":
         "worst case": jostle.worst_case(
             model, inputs[:3], tokens="coordinates", radius=1.0, draws=2, starts=1, steps=2
         ),
+        "stability": jostle.stability(model, inputs, rho=[0.5, 0.9], plan=jostle.Grid(2)),
+        "certificates": jostle.certify(model, inputs, std=0.5, draws=20, selection=5),
+        "depth": jostle.depth(
+            torch.nn.Sequential(torch.nn.Linear(4, 3)).to(inputs), inputs, site="0", plan=jostle.Grid(2)
+        ),
+        "text changes": jostle.change_texts(loud, ["It is late", "Go now"], change="case"),
+        "influence": jostle.influence(_copying, [[1, 2, 3]], perturbation=jostle.ReplaceBy(4)),
     }
     for name, result in made.items():
         result.save(folder / f"{name}.json")
@@ -249,6 +260,11 @@ def _results(reader: "type[Reader]", folder: Path) -> "list[Reader]":
         ),
         *pages,
     ]
+
+
+def _copying(ids: torch.Tensor) -> torch.Tensor:
+    """A language model whose next token is the last one."""
+    return torch.nn.functional.one_hot(ids, 5).double()
 
 
 def _data_id() -> str:

@@ -18,7 +18,17 @@ from chaos.record import Count
 from jostle.cli import UNEXPECTED
 
 _SECONDS, _SERVED = 300.0, 20.0
-_OWN = ("mine.py", "mine.txt", "net.py", "inputs.npy", "labelled.npz", "texts.csv", "table.txt", "photos/0.png")
+_OWN = (
+    "mine.py",
+    "mine.txt",
+    "net.py",
+    "inputs.npy",
+    "labelled.npz",
+    "texts.csv",
+    "numbers.csv",
+    "table.txt",
+    "photos/0.png",
+)
 _NET = """
 import torch
 from torch import nn
@@ -46,14 +56,21 @@ LINES = (
     f"compare {_SUBJECT} --model b=py:net.py:make --draws 1 -o c.json --report c.html --examples 1 --example-draws 1",
     f"compare {_SUBJECT} --model b=py:net.py:make --until-decided --at-least 0.2 {_FEW}",
     f"sweep {_SUBJECT} --stds 0.5 1 --draws 1 --plot s.svg -o s.json",
-    f"stability {_SUBJECT} --rho 0.5 0.9 --draws 1 -o n.json",
+    "stability --model py:net.py:make --data inputs.npy --rho 0.5 0.9 --draws 1 -o n.json --quiet",
+    "stability --model py:net.py:make --data inputs.npy --rho 0.5 --response correlation --centred --draws 2 --quiet",
     "certify --model py:net.py:make --data inputs.npy --std 1 --draws 50 --limit 2 --quiet -o e.json",
+    "certify --model py:net.py:make --data labelled.npz --std 0.5 --draws 50 --selection 5 --alpha 0.01 --csv e.csv "
+    "--quiet",
+    "measure --model py:net.py:bits --data csv:numbers.csv --draws 1 --quiet --csv q.csv",
+    "worst-case --model py:net.py:bits --data csv:numbers.csv --radius 1 --draws 2 --starts 1 --steps 2 --quiet",
     f"worst-case {_SUBJECT} --radius 0.3/1 --limit 2 --draws 2 --starts 1 --steps 2 -o w.json --picture w.png",
     "boolean majority --n 5 --figure f.svg --rho 0.5",
     "boolean table.txt --json",
     "boolean --model py:net.py:bits --n 4",
     "corrupt --data drawn-digits --corruption fog,noise --severity 1/3 --out grid.png",
     "corrupt --data inputs.npy --corruption contrast --severity 2 --out a.npz --value-range -4/4 --limit 3",
+    "corrupt --data drawn-digits --model sample:mlp --corruption fog --severity 1 --limit 5 --json",
+    "corrupt --data images:photos --corruption contrast --severity 2 --out b.npz",
     "run 2403.06925/proposition-3.1 --scale smoke --out runs --quiet --seeds 1",
     "run 2403.06925/table-1 --seeds 1 --out runs --quiet --json",
     "report runs -o report.html",
@@ -74,6 +91,10 @@ TEXT_LINES = (
     f"measure --model hf:classifier {_TEXTS} --tokens words --perturbation uniform-token --draws 1 --csv t.csv",
     f"measure --model hf:language {_TEXTS} --tokens words --response kl --draws 1 --log-samples t.jsonl",
     "measure --model hf:language --prompt 'a film' --prompt 'no plot' --answer yes --answer no --tokens words --quiet",
+    f"measure --model hf:classifier {_TEXTS} --cluster doc --tokens words --draws 1 --target population",
+    f"stability --model hf:classifier {_TEXTS} --tokens words --rho 0.5 --vocabulary 8 --draws 1 --plot n.svg",
+    f"certify --model hf:classifier {_TEXTS} --std 0.1 --draws 50",
+    f"worst-case --model hf:classifier {_TEXTS} --radius 1 --draws 2 --starts 1 --steps 1 --report w.html",
     f"influence --model hf:language {_TEXTS} --response kl {_FEW} -o i.json --report i.html",
     "influence --model hf:language --prompt film --quiet --json",
     f"change --model hf:classifier {_TEXTS} --change typo --words 1 -o h.json --report h.html",
@@ -92,7 +113,8 @@ def make_folder(folder: Path) -> None:
     (folder / "net.py").write_text(_NET)
     (folder / "mine.py").write_text("x = 1\n")
     (folder / "mine.txt").write_text("do not touch\n")
-    (folder / "texts.csv").write_text("text,label\na film,1\nno film,0\n")
+    (folder / "texts.csv").write_text("text,label,doc\na film,1,x\nno film,0,y\n")
+    (folder / "numbers.csv").write_text("a,b,c,d\n1,2,0,1\n0,1,1,2\n")
     (folder / "table.txt").write_text("0110\n")
     from PIL import Image
 
