@@ -7,6 +7,7 @@ import runpy
 
 import pytest
 
+from jostle.studies.verdict import Verdict
 from tests.documents import ROOT, pages
 
 
@@ -54,7 +55,7 @@ def test_the_scoreboard_is_what_the_records_say(board):
     for path, text in made.items():
         assert path.read_text(encoding="utf-8") == text, f"{path} is out of date: make scoreboard"
     rows = board["scoreboard"](board["STUDIES"])
-    assert {row.status for row in rows} <= {"AGREES", "DISAGREES", "UNDECIDED"}  # no run is unfinished or outdated
+    assert {row.status for row in rows} <= set(Verdict)  # no run is unfinished or outdated
 
 
 def test_every_undecided_claim_says_what_would_decide_it(board):

@@ -85,7 +85,7 @@ MADE = {
     ),
     "jostle/sweep": swept,
     "jostle/stability": lambda: jostle.stability(
-        first_and_second, points(), tokens="coordinates", rho=[0.5, 0.9], plan=jostle.Grid(2), name=BAD
+        first_and_second, points(), tokens="whole", rho=[0.5, 0.9], plan=jostle.Grid(2), name=BAD
     ),
     "jostle/certificates": lambda: jostle.certify(
         first_and_second, points(5), std=0.5, draws=20, selection=5, name=BAD

@@ -32,12 +32,26 @@ def test_it_prints_and_writes_radii(capsys, folder):
 
 
 @pytest.mark.parametrize(
-    ("more", "message"), [(("--std", 0), "std=0.0 must be"), (("--std", 1, "--tokens", "rows"), "use Whole")]
+    ("more", "message"),
+    [
+        (("--std", 0), "std=0.0 must be"),
+        (("--std", 1, "--tokens", "rows"), "use Whole"),
+        (("--std", 1, "--model", "py:maps.py:make"), "this response needs (batch, classes)"),
+    ],
 )
 def test_wrong_use_is_one_line(capsys, folder, more, message):
-    code, out, err = run(capsys, "certify", "--model", A, "--data", "inputs.npz", "--quiet", *more)
+    (folder / "maps.py").write_text("def make(): return lambda x: x[:, None, None]\n")
+    model = () if "--model" in more else ("--model", A)
+    code, out, err = run(capsys, "certify", *model, "--data", "inputs.npz", "--quiet", *more)
     assert (code, out) == (2, "")
     assert message in err
+
+
+def test_draws_that_are_too_few_prove_no_radius(capsys, folder):
+    words = ("--data", "inputs.npz", "--std", 0.3, "--draws", 5, "--limit", 3, "--quiet")
+    code, out, _ = run(capsys, "certify", "--model", A, *words)
+    assert code == 0
+    assert "(at most 0 with 5 draws)" in out
 
 
 def test_measure_says_whether_flips_mean_errors(capsys, folder):

@@ -360,6 +360,62 @@ def test_ctrl_c_before_anything_is_known_is_one_line(capsys, folder, monkeypatch
     assert (code, out, err) == (130, "", "jostle: interrupted\n")
 
 
+@pytest.mark.parametrize("command", [("measure",), ("sweep", "--stds", 1)])
+def test_ctrl_c_before_the_first_draws_says_that_nothing_is_known(capsys, folder, command):
+    program = """
+calls = []
+def stopping(x):
+    calls.append(len(x))
+    if sum(calls) > 250:  # inputs as they are have been answered
+        raise KeyboardInterrupt
+    return x
+def make(): return stopping
+"""
+    (folder / "stopping.py").write_text(program)
+    words = ("--model", "py:stopping.py:make", "--data", "inputs.npy", "--tokens", "coordinates", "--quiet")
+    code, out, err = run(capsys, *command, *words, "-o", "r.json")
+    assert (code, out) == (130, "")
+    assert err == "jostle: interrupted before the first draws were done: nothing is known yet\n"
+    assert not (folder / "r.json").exists()
+
+
+def test_ctrl_c_where_python_cannot_raise_it_is_not_lost():
+    """Python prints and forgets an interrupt that comes while it tidies up, as between two imports."""
+    program = """
+import signal
+import sys
+import jostle.cli.app
+
+class Untidy:
+    def __del__(self):
+        signal.raise_signal(signal.SIGINT)
+
+def listing(**_):
+    Untidy()
+    for _ in range(10**9):
+        pass
+
+jostle.cli.app.app.command(listing, name="untidy")
+sys.argv = ["jostle", "untidy"]
+jostle.cli.main()
+"""
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=60)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "jostle: interrupted\n")
+
+
+def test_help_beside_json_is_on_standard_output(capsys):
+    for words in (("--version",), ("measure", "--help")):
+        code, out, err = run(capsys, *words, "--json")
+        assert (code, err) == (0, "")
+        assert out
+
+
+def test_words_too_many_are_not_called_tokens(capsys):
+    code, _, err = run(capsys, "list", "models", "datasets")
+    assert code == 2
+    assert err.startswith("jostle: Words that are not understood: ['datasets'].")
+
+
 def test_ctrl_c_before_the_command_line_is_imported_is_one_line():
     program = """
 import runpy

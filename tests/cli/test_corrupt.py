@@ -152,6 +152,14 @@ def test_a_folder_without_classes_gives_no_labels(capsys, tmp_path):
         assert arrays.files == ["fog-1"]
 
 
+def test_a_folder_is_read_in_the_usual_range(capsys, tmp_path):
+    (tmp_path / "pictures").mkdir()
+    Image.new("RGB", (16, 16), (0, 90, 255)).save(tmp_path / "pictures" / "0.png")
+    assert run(capsys, "--data", "images:pictures", "--corruption", "fog", "--out", tmp_path / "one.png")[0] == 0
+    code, _, err = run(capsys, "--data", "csv:texts.csv", "--corruption", "fog", "--out", tmp_path / "two.png")
+    assert (code, err) == (2, "jostle: --data csv:texts.csv holds texts, and these are corruptions of images\n")
+
+
 def test_a_warning_about_the_range_is_said_once(capsys, tmp_path):
     np.save(tmp_path / "unit.npy", natural(16, height=16, width=16))
     words = ("--data", "unit.npy", "--corruption", "fog,snow", "--out", tmp_path / "grid.png")

@@ -56,6 +56,9 @@ def test_prompts_of_a_table_and_ids_of_a_file(gpt2_folder, tmp_path, capsys):
         (("--prompt", "a", "--data", "csv:x.csv"), "and not both"),
         (("--prompt", "a film", "--response", "margin"), "says nothing about single tokens"),
         (("--prompt", "a film", "--plot", "x.txt"), "must end in .svg"),
+        (("--prompt", "a film", "--half-width", "nan"), "half_width=nan must be a finite number above 0"),
+        (("--prompt", "a film", "--half-width", 0), "half_width=0.0 must be a finite number above 0"),
+        (("--prompt", "a film", "--max-passes", 0), "max_passes=0 must be a whole number, at least 1"),
     ],
 )
 def test_wrong_words_are_one_line(gpt2_folder, words, message, capsys):
@@ -63,6 +66,17 @@ def test_wrong_words_are_one_line(gpt2_folder, words, message, capsys):
         said(capsys, "--model", f"hf:{gpt2_folder}", *words)
     assert ended.value.code == 2
     assert message in capsys.readouterr().err
+
+
+def test_changes_without_bounds_are_asymptotic(gpt2_folder, tmp_path, capsys):
+    words = ("--model", f"hf:{gpt2_folder}", "--prompt", "a film", "--max-passes", 200, "-o", tmp_path / "i.json")
+    out = said(capsys, *words, "--response", "kl", "--report", tmp_path / "i.html")
+    assert "hold together: 95% (asymptotic, too few: " in out
+    assert "entries together (asymptotic, too few: " in (tmp_path / "i.html").read_text()
+    saved = jostle.load(tmp_path / "i.json")
+    assert saved.caveat.startswith("asymptotic, too few: ")
+    assert saved.concentration[0.5].interval.caveat == saved.caveat
+    assert "asymptotic" not in said(capsys, *words)
 
 
 def test_measure_takes_a_language_model_too(gpt2_folder, tmp_path, capsys):
@@ -139,3 +153,11 @@ def test_stories260k_in_one_line(tmp_path, capsys):
     out = said(capsys, *words, "--prompt", "Once upon a time, there was a", "--half-width", 0.2)
     assert "the last prediction, ' little', hangs on ' a' " in out
     assert "little" in page.read_text()
+
+
+def test_a_text_that_does_not_say_what_it_belongs_to_is_refused(gpt2_folder, tmp_path, capsys):
+    (tmp_path / "p.csv").write_text("text,story\nthe film,1\na dull plot,\nthe plot,2\n")
+    words = ["--model", f"hf:{gpt2_folder}", "--data", f"csv:{tmp_path / 'p.csv'}", "--cluster", "story", "--quiet"]
+    with pytest.raises(SystemExit):
+        main(["measure", *words])
+    assert "p.csv does not say what its text belongs to" in capsys.readouterr().err

@@ -156,3 +156,29 @@ def test_no_more_passes_than_asked_for_where_labels_are_known(capsys, folder, mo
     asked = sum(map(int, (folder / "asked").read_text().split()))
     assert found["passes"] <= asked
     assert 0.5 * most < asked <= most + CHECKS
+
+
+def test_accuracy_under_corruptions_has_the_classes_of_the_folders(capsys, folder):
+    words = ("--corruption", "brightness", "--severity", "1", "--json")
+    code, out, err = run(
+        capsys, "corrupt", "--model", "py:labelled_models.py:classifier", "--data", "images:photos", *words
+    )
+    assert (code, err) == (0, "")
+    assert json.loads(out)["clean"]["value"] == pytest.approx(5 / 6)  # as measured above
+    code, out, err = run(
+        capsys, "corrupt", "--model", "py:labelled_models.py:unnamed", "--data", "images:photos", *words
+    )
+    assert (code, out) == (2, "")
+    assert "does not name its classes, so folders cannot be compared with them" in err
+
+
+def test_real_numbers_of_a_function_get_the_type_of_the_model(capsys, folder):
+    (folder / "wide.py").write_text(
+        "import numpy as np\nfrom torch import nn\n"
+        "def data(): return np.eye(3)\ndef named(): return {'input': np.eye(3)}\n"
+        "def make(): return nn.Linear(3, 2).float()\n"
+    )
+    for data in ("data", "named"):
+        words = ("--model", "py:wide.py:make", "--data", f"py:wide.py:{data}", "--tokens", "coordinates", "--draws", 1)
+        code, _, err = run(capsys, "measure", *words, "--quiet")
+        assert (code, err) == (0, ""), data

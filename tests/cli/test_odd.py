@@ -170,6 +170,16 @@ def test_inputs_that_cannot_be_measured_are_one_line(capsys, folder, data, said)
     assert said in err
 
 
+@pytest.mark.parametrize("more", [(), ("--text", "text"), ("--cluster", "doc", "--text", "text")])
+def test_a_table_that_never_ends_is_no_table(capsys, folder, more):
+    os.mkfifo("pipe.csv")
+    (folder / "endless.csv").symlink_to("/dev/zero")
+    for name in ("pipe.csv", "endless.csv"):
+        words = ("--model", "py:odd_models.py:plain", "--data", f"csv:{name}", "--quiet", *more)
+        code, out, err = run(capsys, "measure", *words)
+        assert (code, out, err) == (2, "", f"jostle: --data csv:{name}: it is no ordinary file\n")
+
+
 @pytest.mark.parametrize("kind", ["float16", ">f4", "longdouble", "float64"])
 def test_real_numbers_of_any_type_are_read(capsys, folder, kind):
     np.save("other.npy", np.load("x.npy").astype(np.float16).astype(kind))

@@ -8,6 +8,7 @@ import time
 import urllib.error
 import urllib.request
 
+import numpy as np
 import pytest
 
 from jostle.report import recover
@@ -45,11 +46,20 @@ def test_samples_are_models_like_others(capsys, folder):
         (("--port", "99999"), "--port 99999 cannot be used"),
         (("--model", "zoo:mlp:image_size=8,channels=1"), "--data is missing"),
         (("--model", "sample:vit", "--data", "nowhere.npy"), "does not exist"),
+        (("--model", "sample:vit", "--text", "a film"), "--text is for models of texts"),
+        (("--model", "sample:vit", "--patch", "3"), "the side 3 must divide height 28"),
+        (("--model", "sample:vit", "--patch", "0"), "size=0 must be a whole number"),
+        (("--model", "sample:vit", "--data", "nan.npy"), "images hold NaN or infinity"),
+        (("--model", "py:maps.py:make", "--data", "digits.npy"), "outputs have shape (1, 1, 28, 28)"),
     ],
 )
-def test_wrong_use_is_one_line(capsys, folder, words, said):
+def test_wrong_use_is_one_line_and_nothing_is_served(capsys, folder, words, said, monkeypatch):
+    monkeypatch.setattr("uvicorn.Server.run", lambda *_, **__: pytest.fail("it is served"))
+    np.save("digits.npy", np.zeros((2, 1, 28, 28), dtype=np.float32))
+    np.save("nan.npy", np.full((2, 1, 28, 28), np.nan, dtype=np.float32))
+    (folder / "maps.py").write_text("def make(): return lambda x: x\n")
     code, _, err = run(capsys, "play", "--no-open", *words)
-    assert (code, err.strip().splitlines()[-1].startswith("jostle: --")) == (2, True)
+    assert (code, err.strip().splitlines()[-1].startswith("jostle: ")) == (2, True)
     assert said in err
 
 

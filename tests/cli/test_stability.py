@@ -69,6 +69,7 @@ def test_texts(capsys, tmp_path, monkeypatch, tokens):
         (("--rho", 2), "rho=2.0 must be"),
         (("--rho", 0.5, "--response", "flip"), "response='flip' must be agreement"),
         (("--rho", 0.5, "--plot", "s.txt"), "--plot s.txt must end in"),
+        (("--rho", 0.5, "--tokens", "coordinates"), "tokens=coordinates of stability: all tokens move at once"),
     ],
 )
 def test_wrong_use_is_one_line(capsys, folder, more, message):
@@ -76,3 +77,9 @@ def test_wrong_use_is_one_line(capsys, folder, more, message):
     assert (code, out) == (2, "")
     assert message in err
     assert err.count("\n") == 1
+
+
+def test_tokens_that_begin_with_a_minus_are_tokens(capsys, folder):
+    code, out, err = run(capsys, *words("--rho", 0.5, "--vocabulary", "-1/1"))
+    assert (code, err) == (0, "")
+    assert "vocabulary=-1/1" in out

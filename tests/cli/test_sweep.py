@@ -88,7 +88,7 @@ def test_ctrl_c_prints_and_writes_the_finished_strengths(capsys, folder):
     assert "interrupted before std 2 and 5 was measured" in out
     assert jostle.load("s.json").strengths == [0.5]
     code, out, err = run(capsys, *words("--stds", 0.5, models=(f"m={A}:most=60",)))
-    assert (code, out, err) == (130, "", "jostle: interrupted\n")
+    assert (code, out, err) == (130, "", "jostle: interrupted before the first draws were done: nothing is known yet\n")
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import csv
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -96,3 +97,22 @@ def test_the_page_shows_the_changes(capsys, folder):
     page = (folder / "worst.html").read_text()
     assert page.count(">before<") == page.count(">after<") == 2
     assert jostle.report.recover("worst.html")["result"]["kind"] == "jostle/worst-case"
+
+
+def test_fewer_texts_than_the_usual_limit_are_all_searched(capsys, folder):
+    (folder / "net").mkdir()
+    save(folder / "net")
+    (folder / "few.csv").write_text("text\na film\nno plot\n")
+    for given in (("--data", "csv:few.csv"), ("--prompt", "a film", "--prompt", "no plot")):
+        code, out, _ = run(capsys, "worst-case", "--model", "hf:net", *given, *FEW)
+        assert code == 0
+        assert "  2 inputs of" in out
+
+
+def test_shares_other_than_flips_have_the_intervals_of_shares():
+    settings = jostle.worst_case(
+        torch.nn.Linear(3, 2), torch.ones(2, 3), tokens="coordinates", radius=1.0, draws=2, steps=1
+    ).settings
+    assert replace(settings, response="next-token-flip").is_share
+    assert not replace(settings, response="kl").is_share
+    assert not replace(settings, response="of my own").is_share

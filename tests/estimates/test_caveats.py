@@ -136,3 +136,57 @@ def test_a_caveat_is_read_back():
     interval = Interval(0.1, 0.2, 0.95, "population", "made up", caveat="asymptotic, too few: 3 values")
     assert Interval.from_dict("population", interval.to_dict()) == interval
     assert "caveat" not in Interval(0.1, 0.2, 0.95, "dataset", "made up").to_dict()
+
+
+def test_clusters_of_several_sizes_hide_the_largest_one():
+    """Large clusters flip, and hold nearly all inputs: 5 clusters of a heavy tail miss that, so they must say so."""
+    rng, misses = np.random.default_rng(1), 0
+    for _ in range(100):
+        sizes = np.ceil(rng.pareto(0.7, size=5))
+        flips = np.asarray(sizes > 20, dtype=float)
+        misses += fixed.bounded_ratio(flips, sizes, 0.95, (0.0, 1.0))[1] < 0.95
+        residuals = sizes * (flips - fixed.weighted_mean(flips, sizes))
+        assert bool(fixed.ratio_caveat(sizes, residuals, is_bounded=True)) == (len(np.unique(sizes)) > 1)
+    assert misses > 20
+
+
+def test_clusters_of_texts_say_what_they_do_not_promise():
+    ask = {"tokens": "coordinates", "perturbation": "gaussian-noise:1", "plan": Grid(2)}
+    alone = jostle.measure(model, inputs(6), **ask, cluster=[0, 0, 1, 1, 2, 2])
+    assert not alone.population.caveat
+    unequal = jostle.measure(model, inputs(6), **ask, cluster=[0, 0, 0, 1, 1, 2])
+    assert unequal.population.caveat == "asymptotic, too few: 3 independent values, 200 are needed"
+    assert unequal.notes == [f"the coverage of the interval for the population the inputs came from is not promised: "
+                             f"{unequal.population.caveat}"]  # fmt: skip
+    assert "came from (asymptotic)" in str(unequal)
+    real = jostle.measure(model, inputs(6), **ask, cluster=[0, 0, 0, 1, 1, 2], response="margin")
+    assert sum("population" in note for note in real.notes) == 1  # the one of single inputs is not repeated
+
+
+def test_changed_texts_say_what_they_do_not_promise():
+    def shouting(texts):
+        return torch.tensor([[sum(map(str.isupper, text)) - 2.5, 0.0] for text in texts])
+
+    unequal = jostle.change_texts(shouting, ["It is late", "Go now"], change="case")
+    assert unequal.population.caveat == "asymptotic, too few: 2 independent values, 200 are needed"
+    assert "texts came from (asymptotic)" in str(unequal)
+    assert "texts given (asymptotic)" not in str(unequal)
+    equal = jostle.change_texts(shouting, ["Go on", "Go now"], change="case")
+    assert not equal.population.caveat
+    real = jostle.change_texts(shouting, ["Go on", "Go now"], change="typo", draws=3, response="margin")
+    assert "texts given (asymptotic)" in str(real)
+    assert "texts came from (asymptotic)" in str(real)
+
+
+def test_real_changes_inside_a_model_and_at_their_worst_are_asymptotic():
+    net = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Linear(4, 2))
+    x = torch.tensor(inputs(20))
+    inside = jostle.depth(net, x, site="0", response="logit-change", plan=Grid(2))
+    assert "for the inputs given (asymptotic)" in str(inside)
+    assert "note: the coverage of the interval for the population" in str(inside)
+    assert "asymptotic" not in str(jostle.depth(net, x, site="0", plan=Grid(2)))
+    worst = jostle.worst_case(net, x, tokens="coordinates", radius=0.5, response="logit-change", draws=2, steps=2)
+    assert worst.at().largest.interval.caveat == "asymptotic, too few: 20 independent values, 200 are needed"
+    assert "interval over inputs (asymptotic)" in str(worst)
+    flips = jostle.worst_case(net, x, tokens="coordinates", radius=0.5, draws=2, steps=2)
+    assert "asymptotic" not in str(flips)

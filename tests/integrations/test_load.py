@@ -83,3 +83,9 @@ def test_wrong_use_is_one_line(spec, message):
     with pytest.raises(UsageError, match=message) as error:
         integrations.load(spec)
     assert "\n" not in str(error.value)
+
+
+def test_a_factory_that_returns_a_class_is_told_so(tmp_path):
+    (tmp_path / "kind.py").write_text("from torch import nn\ndef make(): return nn.Identity\n")
+    with pytest.raises(UsageError, match="the factory returned the class Identity; return a model made of it"):
+        integrations.load(f"py:{tmp_path / 'kind.py'}:make")

@@ -69,7 +69,7 @@ def test_equal_draws_say_nothing_about_their_spread():
 def test_shares_stay_between_0_and_1():
     wide = share_mean(np.array([0.01, 0.6, 0.99]), 0.95)
     assert (wide.low, wide.high) == (0, 1)
-    assert wide.interval.method == "Student's t over 3 draws"
+    assert wide.interval.method == "Student's t over 3 draws, asymptotic"
     rare = share_mean(np.array([0.0, 0.0, 0.01]), 0.95)
     assert rare.interval.method == "Gaffke's bound over 3 draws"
     assert 0 <= rare.low < rare.value < 0.6 < rare.high < 1

@@ -88,6 +88,6 @@ def test_a_loss_that_is_a_mean_over_inputs_leaves_it_open():
     assert one_by_one.population.low == pytest.approx(each.population.low)
     assert one_by_one.population.high == pytest.approx(each.population.high)
     of_function = average_direction_sharpness(model, x, labels, nn.MSELoss(), rho=0.5, directions=6)
-    assert of_function.population.method == "Satterthwaite's t over 6 draws and 5 inputs"
+    assert of_function.population.method == "Satterthwaite's t over 6 draws and 5 inputs, asymptotic"
     still = average_direction_sharpness(model, x, labels, nn.MSELoss(), protocol="released", std=0.0, directions=3)
     assert (still.population.low, still.population.high) == (0, 0)

@@ -62,7 +62,7 @@ def test_eigenvalue_and_trace_are_those_of_the_whole_hessian(probes, batch_size)
     else:
         error = found.trace.per_draw.std(ddof=1) / math.sqrt(probes)
         assert 0 < abs(found.trace.value - float(matrix.trace())) <= 4 * error
-        assert found.trace.interval.method == "Student's t over 40 draws"
+        assert found.trace.interval.method == "Student's t over 40 draws, asymptotic"
         again = curvature(model, images(), CLASSES, probes=probes, batch_size=batch_size)
         assert (found.trace.per_draw == again.trace.per_draw).all()
 

@@ -166,7 +166,7 @@ def test_inputs_of_all_kinds():
 def test_text_and_json():
     found = sharpness(zoo("mlp"), images(), draws=3)
     assert "output" in str(found)
-    assert "Student's t over 3 draws" in str(found)
+    assert "Student's t over 3 draws, asymptotic" in str(found)
     record = json.loads(json.dumps(found.to_dict()))
     assert record["output"]["value"] == found.output.value
     assert record["num_parameters"] == sum(p.numel() for p in zoo("mlp").parameters())

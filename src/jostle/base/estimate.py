@@ -98,7 +98,7 @@ class Estimate(Tabular):
         return self.interval.high
 
     def __str__(self) -> str:
-        return f"{self.value:.4g}   [{self.low:.4g}, {self.high:.4g}]"
+        return f"{self.value:.4g}   [{self.low:.4g}, {self.high:.4g}]{self.interval.mark}"
 
     def rows(self, of: str = "result") -> list[Row]:  # noqa: ARG002 - there is one table
         """One row: the number and the ends of its interval."""

@@ -3,6 +3,7 @@
 Nothing here imports torch before a command needs it, so that ``jostle --help`` answers at once.
 """
 
+import _thread
 import contextlib
 import ctypes
 import io
@@ -10,6 +11,7 @@ import os
 import shutil
 import signal
 import sys
+import threading
 import traceback
 from pathlib import Path
 from typing import Any, NoReturn
@@ -34,12 +36,14 @@ def main(arguments: list[str] | None = None) -> None:
         words = [*words[1:], f"--{words[0]}"]
     debug = "--debug" in words
     _open_streams()
+    sys.unraisablehook = _unraisable
     if shutil.get_terminal_size().columns < _NARROWEST:
         os.environ["COLUMNS"] = str(_NARROWEST)  # to break tables of help into fewer columns takes minutes
     try:
         _run([word for word in words if word != "--debug"], debug)
-    except KeyboardInterrupt:
-        _fail("interrupted", _INTERRUPTED, debug)
+    except KeyboardInterrupt as stop:
+        why = str(stop) if type(stop) is KeyboardInterrupt else ""  # others carry a result
+        _fail(f"interrupted {why}".rstrip(), _INTERRUPTED, debug)
     finally:
         if arguments is None:
             with contextlib.suppress(OSError, ValueError):
@@ -48,8 +52,18 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 _NARROWEST = 40  # columns
+_SOON = 0.01  # seconds
+_ABOUT_COMMANDS = {"--help", "-h", "--version", "-V"}  # answered by a text, also beside --json
 UNEXPECTED = "unexpected"  # how a line begins that is about a fault of jostle's own
 _ADVICE = "(a fault of jostle, or of an odd model: --debug shows where; please report it)"
+
+
+def _unraisable(told: "sys.UnraisableHookArgs") -> None:
+    """Ctrl-C in a moment in which Python cannot raise it, as while it tidies up, comes again a little later."""
+    if told.exc_type is KeyboardInterrupt:
+        threading.Timer(_SOON, _thread.interrupt_main).start()
+    else:
+        sys.__unraisablehook__(told)
 
 
 def _open_streams() -> None:
@@ -77,8 +91,9 @@ def _run(words: list[str], debug: bool) -> None:
     try:
         # With --json the output is JSON and nothing else, whatever a model prints: see output.say.
         words, config = take_config(words)
+        is_json = "--json" in words and not _ABOUT_COMMANDS & set(words)
         with (
-            contextlib.redirect_stdout(results_only()) if "--json" in words else contextlib.nullcontext(),
+            contextlib.redirect_stdout(results_only()) if is_json else contextlib.nullcontext(),
             configured(app, config, words[0] if words else ""),
         ):
             app(words, exit_on_error=False, print_error=False, result_action=_ignore)
@@ -86,7 +101,9 @@ def _run(words: list[str], debug: bool) -> None:
         _fail(str(error), error.exit_code, debug)
     except CycloptsError as error:
         command = f"{words[0]} " if words and words[0] in app else ""
-        _fail(f"{' '.join(str(error).split())} (see jostle {command}--help)", 2, debug)
+        # "Tokens" are something else here.
+        said = " ".join(str(error).split()).replace("Unused Tokens: [", "Words that are not understood: [")
+        _fail(f"{said} (see jostle {command}--help)", 2, debug)
     except BrokenPipeError:
         sys.exit(0)
     except OSError as error:

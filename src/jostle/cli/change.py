@@ -83,7 +83,7 @@ def change(
         TEXT_CHANGES, options.change, "change", TextChange
     )  # a wrong one raises before anything is loaded
     models, _ = load_models(specs, files, options.seed)
-    subject = read_subject(options, models, labelled=False)
+    subject = read_subject(options, models, labelled=False, tokens="whole")
     if subject.texts is None or subject.texts.dataset.width > 1:
         what = "pairs of texts" if subject.texts is not None else "no texts"
         raise UsageError(f"--data {options.data} holds {what}: give single texts, csv:FILE with one column of --text")

@@ -5,6 +5,7 @@ import sys
 import warnings
 import zipfile
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,6 +19,8 @@ from jostle.cli.output import check_outputs, count_noun, say
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from jostle.data.image_folder import ImageFiles
+
 _PICTURES = (".png", ".svg", ".pdf")
 _PICTURE = Path("corruptions.png")
 _ARRAYS = ".npz"
@@ -27,7 +30,7 @@ _ENOUGH_TO_JUDGE = 16  # images whose range is checked, even if one is shown
 
 DATA_HELP = (
     "Images: a dataset's name (jostle list datasets), a .npy, .npz or .safetensors file with one array, "
-    "images:DIR:mean=0.5,std=0.5, or py:MODULE_OR_FILE:FACTORY."
+    "images:DIR, or py:MODULE_OR_FILE:FACTORY."
 )
 CORRUPTION_HELP = "Names or families, separated by commas, or all."
 SEVERITY_HELP = "From 1 to 5, several as 1/3/5."
@@ -145,12 +148,12 @@ def _say_accuracy(
 
     [(spec_name, spec)] = model_specs([model]).items()
     models, _ = load_models({spec_name: spec}, {} if weights is None else {spec_name: weights}, seed)
-    images, labels = _load(data, split, limit)
+    network = models[spec_name]
+    images, labels = _labelled_files(data, split, limit, models) if _is_folder(data) else _load(data, split, limit)
     if labels is None:
         raise UsageError(
             f"--data {data} has no labels, so there is no accuracy: give a named dataset, or an .npz file with x and y"
         )
-    network = models[spec_name]
     try:
         found = accuracy_under(
             network, match_inputs(images, [network]), labels, names, severities, seed, value_range=ends
@@ -195,20 +198,55 @@ def _load(spec: str, split: str | None, limit: int) -> tuple[Any, Any]:
     """The first images, and their labels if they are known."""
     import jostle.data
     from jostle.cli.subject import check_name, has_no_splits, load_inputs
-    from jostle.data.image_folder import open_images
 
+    if _is_folder(spec):
+        files = _files(spec, split, limit)
+        pixels = _stacked(files.with_preprocessing(files.preprocessing))
+        return pixels, files.labels if len(files.classes) > 1 else None
+    if spec.startswith("csv:") or spec in jostle.data.names("text"):
+        raise UsageError(f"--data {spec} holds texts, and these are corruptions of images")
     if has_no_splits(spec):
         images, labels = load_inputs(spec, split or "train", limit)
         if isinstance(images, dict):
             raise UsageError(f"--data {spec} holds {', '.join(images)}; give a file with one array of images")
         return _as_readable(images), labels
     check_name(spec)
-    split = split or _SPLIT
-    if spec.startswith("images:"):
-        files = open_images(spec, split)
-        limit = min(limit, len(files))
-    dataset = jostle.data.load(spec, split, limit)
-    return dataset.inputs, dataset.labels if dataset.classes > 1 else None  # one class is a folder without classes
+    dataset = jostle.data.load(spec, split or _SPLIT, limit)
+    return dataset.inputs, dataset.labels
+
+
+_PLAIN = {"mean": 0.5, "std": 0.5}  # pixels from -1 to 1, the usual --value-range
+
+
+def _is_folder(spec: str) -> bool:
+    return spec.startswith("images:")
+
+
+def _files(spec: str, split: str | None, limit: int) -> "ImageFiles":
+    """The first images of a folder, at most ``limit``, with pixels from -1 to 1 unless the spec says otherwise."""
+    from jostle.data.image_folder import open_images
+
+    files = open_images(spec, split or _SPLIT).first(limit)
+    is_plain = not {"mean", "std"} & set(files.options)
+    return replace(files, options={**files.options, **_PLAIN}) if is_plain else files
+
+
+def _stacked(files: "ImageFiles") -> Any:
+    import torch
+
+    return torch.stack([files[number][0] for number in range(len(files))])
+
+
+def _labelled_files(spec: str, split: str | None, limit: int, models: dict[str, Any]) -> tuple[Any, Any]:
+    """Images as a model takes them, and their classes: those of the model that have the names of the folders."""
+    from jostle import integrations
+    from jostle.cli.labels import folder_labels
+
+    files, notes = _files(spec, split, limit), list[str]()
+    labels = folder_labels(files, models, notes)
+    if labels is None and notes:
+        raise UsageError(f"--data {spec}: {notes[0]}")
+    return _stacked(integrations.prepare_images(files, list(models.values()))), labels
 
 
 def _as_readable(images: Any) -> Any:

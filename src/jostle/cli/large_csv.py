@@ -45,6 +45,13 @@ def is_large(file: str | Path) -> bool:
     return path.stat().st_size * (_PACKED if path.suffix == ".gz" else 1) > table_file.LARGE
 
 
+def check_ordinary(file: str | Path) -> None:
+    """Raise for a pipe or a device, which may never end; a file that is not there is found out by its reader."""
+    path = Path(file).expanduser()
+    if path.exists() and not path.is_file() and not path.is_dir():
+        raise UsageError(f"--data csv:{file}: it is no ordinary file")
+
+
 def first_rows(file: str | Path, count: int = 2, quoted: str | None = None) -> list[list[str]]:
     """The line of names and the rows below it, ``count`` lines in all; little more than these is read."""
     path = Path(file).expanduser()
@@ -67,6 +74,7 @@ def small_file(
         count: how many rows are drawn without a limit.
     """
     path = Path(file).expanduser()
+    check_ordinary(file)
     if not is_large(path):
         yield path, []
         return

@@ -98,6 +98,7 @@ def play(
     models, _ = load_models(specs, files, 0)
     inputs = _inputs(models, data, split, text)
     bench = make_bench(models, inputs, patch=patch, tokenizer=tokenizer)
+    bench.describe(next(iter(bench.names())))  # what cannot be played with is said here, and not in the browser
     token, listening = make_token(), _listen(port)
     name = f"{_LOCAL}:{listening.getsockname()[1]}"
     app = make_app(bench, token, (name, name.replace(_LOCAL, "localhost")))
@@ -121,6 +122,8 @@ def _inputs(models: dict[str, Any], data: str | None, split: str, text: list[str
 
     if data is None and any(isinstance(one, TextNetwork | TextModel) for one in models.values()):
         return text or _TEXTS
+    if text:
+        raise UsageError("--text is for models of texts, and these are none: give images as --data")
     if data is None:
         return drawn_digits(models)
     if data in names("image"):

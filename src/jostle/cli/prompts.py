@@ -21,7 +21,8 @@ def typed_texts(options: SubjectOptions) -> TextDataset | None:
     if options.prompt is None:
         return None
     texts = tuple((text,) for text in options.prompt)
-    return TextDataset("--prompt", texts, torch.zeros(len(texts), dtype=torch.int64), 1).subset(options.limit)
+    found = TextDataset("--prompt", texts, torch.zeros(len(texts), dtype=torch.int64), 1)
+    return found if options.limit is None else found.subset(min(options.limit, len(found)))
 
 
 def read_clusters(options: SubjectOptions, column: str, texts: Texts | None) -> list[str]:
@@ -39,7 +40,11 @@ def read_clusters(options: SubjectOptions, column: str, texts: Texts | None) -> 
         raise UsageError(f"--cluster {column} needs all rows of the file: leave out skip= and test= of --data")
     with small_file(file, options.limit, named.get("quoted")) as (small, _):
         found = load_options(str(small), options.split, {**named, "text": column, "second": None, "label": None})
-    return [found.texts[row - 1][0] for row in texts.rows]
+    clusters = [found.texts[row - 1][0] for row in texts.rows]
+    empty = [row for row, name in zip(texts.rows, clusters, strict=True) if not name.strip()]
+    if empty:
+        raise UsageError(f"--cluster {column}: row {empty[0]} of {file} does not say what its text belongs to")
+    return clusters
 
 
 def with_answers(models: Mapping[str, Any], options: SubjectOptions, answers: list[str] | None) -> dict[str, Any]:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 RHO_HELP = (
     "Correlations from 0 (nothing of the input is left) to 1 (nothing moves): 0.5 0.9 0.99, or 0.5/0.9/0.99. Several "
-    "make a curve."
+    "make a curve. Below 0, to -1, for real numbers and bits."
 )
 RESPONSE_HELP = (
     "agreement: how often the prediction stays. correlation: E[f(x) f(y)] / E[f(x)^2] of the outputs themselves."
@@ -47,7 +47,7 @@ class StabilityOptions(SamplingOptions):
     average: Annotated[Literal["macro", "micro"], Parameter(show=False, parse=False)] = "macro"
     centre: Annotated[float | None, Parameter(group=WHAT, help=CENTRE_HELP)] = None
     std: Annotated[float | None, Parameter(group=WHAT, help=STD_HELP)] = None
-    vocabulary: Annotated[str | None, Parameter(group=WHAT, help=VOCABULARY_HELP)] = None
+    vocabulary: Annotated[str | None, Parameter(group=WHAT, allow_leading_hyphen=True, help=VOCABULARY_HELP)] = None
     plot: Annotated[Path | None, Parameter(group=OUTPUT, help=PLOT_HELP)] = None
 
 

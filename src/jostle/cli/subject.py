@@ -420,12 +420,12 @@ def match_inputs(inputs: Any, models: Iterable[Any]) -> Any:
     if wanted is None:
         return inputs
 
-    def is_real(value: Any) -> bool:
-        return isinstance(value, Tensor) and value.is_floating_point()
+    def as_wanted(value: Any) -> Any:
+        if isinstance(value, np.ndarray) and not isinstance(value, np.memmap) and value.dtype.kind == "f":
+            value = torch.from_numpy(value.astype(np.float64))
+        return cast(value, wanted) if isinstance(value, Tensor) and value.is_floating_point() else value
 
-    if isinstance(inputs, dict):
-        return {key: value.to(wanted) if is_real(value) else value for key, value in inputs.items()}
-    return cast(inputs, wanted) if is_real(inputs) else inputs
+    return {key: as_wanted(value) for key, value in inputs.items()} if isinstance(inputs, dict) else as_wanted(inputs)
 
 
 def load_inputs(

@@ -20,6 +20,7 @@ def is_table(options: SubjectOptions) -> bool:
     file, named = text_csv.read_spec(options.data)
     if set(named) & {"text", "second"}:
         return False
+    large_csv.check_ordinary(file)
     if not large_csv.is_large(file):
         return table_file.is_table(file)
     header, *first = large_csv.first_rows(file)

@@ -232,7 +232,8 @@ def _load(
     first = None if "test" in named else options.limit  # of a split the first rows, not of the file
     with small_file(file, first, named.get("quoted")) as (small, notes):
         dataset, said = _load_file(str(small), options.split, columns, names, labelled=labelled)
-    return dataset.subset(options.limit), [*notes, *said, *dataset.remarks]
+    first = None if options.limit is None else min(options.limit, len(dataset))
+    return dataset.subset(first), [*notes, *said, *dataset.remarks]
 
 
 def _load_file(

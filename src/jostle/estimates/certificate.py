@@ -30,7 +30,7 @@ from jostle.estimates.request import Model, Request
 from jostle.estimates.result import MeasureSettings
 from jostle.intervals.fixed import clopper_pearson
 from jostle.perturbations import GaussianNoise
-from jostle.responses import Response
+from jostle.responses import Response, logits_of
 from jostle.sampling import Grid, TrialEvaluation, Trials
 from jostle.sampling.plans import Batching
 from jostle.tokens import Embeddings, TokenView, Whole
@@ -120,7 +120,7 @@ def run_certify(
     function = evaluation.functions[0]
     report = progress_bar.reporter(progress, name)
     outputs = clean_outputs(function, Batching(evaluation.inputs, request.batch_size))
-    said = predictions(outputs).numpy()
+    said = predictions(logits_of(outputs)).numpy()
     with function.evaluating():
         evaluation.check()
         guesses, votes, flips = _count(evaluation, said, selection, draws, report)
@@ -156,7 +156,7 @@ class PredictedClass(Response):
     reads_ranks: ClassVar[bool] = True
 
     def reference(self, outputs: Tensor) -> Tensor:
-        return torch.zeros(len(outputs), 1)
+        return torch.zeros(len(logits_of(outputs)), 1)
 
     def change(self, reference: Tensor, outputs: Tensor) -> Tensor:  # noqa: ARG002
         return predictions(outputs).double()
@@ -237,8 +237,8 @@ class Certificates(Tabular):
 
     @property
     def largest(self) -> float:
-        """The largest radius that so many draws can prove, if all of them agree."""
-        return self.std * float(special.ndtri(self.alpha ** (1 / self.draws)))
+        """The largest radius that so many draws can prove, if all of them agree; 0 if they are too few for any."""
+        return self.std * max(0.0, float(special.ndtri(self.alpha ** (1 / self.draws))))
 
     def share(self, radius: float, labels: Any = None, level: float = 0.95) -> Estimate:
         """The share of inputs that are certified at this radius; with ``labels``, certified and right.
@@ -290,7 +290,7 @@ class Certificates(Tabular):
     def _shares(self) -> dict[float, Estimate]:
         """The share of inputs that are certified at radii that this many draws can prove."""
         radii = (radius * self.std for radius in (0.25, 0.5, 1.0, 2.0))
-        return {radius: self.share(radius) for radius in radii if radius <= self.largest}
+        return {radius: self.share(radius) for radius in radii if radius <= self.largest}  # none if it is 0
 
     def rows(self, of: str = "result") -> list[Row]:
         """The share of certified inputs by radius; or a row for each input, where a bound has no interval."""

@@ -210,11 +210,19 @@ class Depth(Tabular):
             f"  {m.name:{width}}  {m.value:.4g}   [{m.low:.4g}, {m.high:.4g}]   {m.settings.perturbation}"
             for m in self.measurements
         ]
-        passes, level = sum(m.passes for m in self.measurements), self.measurements[0].interval.level
-        lines.append(f"  {passes:,} passes; each interval {level:.0%} for the inputs given")
-        return "\n".join(
-            [*lines, *([f"  without a vector for each token: {', '.join(self.skipped)}"] * bool(self.skipped))]
-        )
+        passes, interval = sum(m.passes for m in self.measurements), self.measurements[0].interval
+        lines.append(f"  {passes:,} passes; each interval {interval.level:.0%} for the inputs given{interval.mark}")
+        lines += [f"  without a vector for each token: {', '.join(self.skipped)}"] * bool(self.skipped)
+        lines += [f"  warning: {m.name}: {text}" for m in self.measurements for text in m.warnings]
+        return "\n".join([*lines, *(f"  note: {text}" for text in self._notes())])
+
+    def _notes(self) -> list[str]:
+        """What should be known about the measurements, each once; the sites are named where it is not about all."""
+        sites: dict[str, list[str]] = {}
+        for m in self.measurements:
+            for text in m.notes:
+                sites.setdefault(text, []).append(m.name)
+        return [text if len(at) == len(self) else f"{', '.join(at)}: {text}" for text, at in sites.items()]
 
     def rows(self, of: str = "result") -> list[Row]:  # noqa: ARG002 - there is one table
         """A row for each site, from the first layer to the last."""

@@ -23,7 +23,7 @@ from jostle.estimates.influence_result import Influence, InfluenceSettings, Prom
 from jostle.estimates.measure import Interrupted, JostleWarning
 from jostle.estimates.request import Model, Request
 from jostle.integrations.prompts import Prompts, network_of, read_prompts
-from jostle.intervals import simultaneous
+from jostle.intervals import fixed, simultaneous
 from jostle.perturbations import Perturbation, UniformToken
 from jostle.responses import RESPONSES, Response, TokenResponse
 from jostle.sampling import Grid, TrialEvaluation, Trials
@@ -102,10 +102,7 @@ def influence(
         batch_size=batch_size,
         device=device,
     )
-    precision = None if half_width is None else checks.number("half_width", half_width, above=0)
-    found = run_influence(
-        request, name, model, read, precision, checks.whole("max_passes", max_passes, least=1), progress
-    )
+    found = run_influence(request, name, model, read, half_width, max_passes, progress)
     for warning in found.warnings:
         warnings.warn(warning, JostleWarning, stacklevel=2)
     if found.stopped == "interrupted":
@@ -130,6 +127,9 @@ def run_influence(
         half_width, max_passes, progress: as for ``influence``.
     """
     started = time.perf_counter()
+    max_passes = checks.whole("max_passes", max_passes, least=1)
+    if half_width is not None:
+        half_width = checks.number("half_width", half_width, above=0)
     if not isinstance(request.tokens, TextView):
         raise UsageError(f"tokens={request.tokens.describe()}: influence is for texts, use words or embeddings")
     if half_width is None and request.response.bounds is not None:
@@ -157,6 +157,7 @@ def run_influence(
         nonfinite=run.nonfinite,
         warnings=[*function.warnings, *run.warnings()],
         notes=list(function.notes),
+        caveat=run.caveat(),
         seconds=time.perf_counter() - started,
         provenance=provenance(),
     )
@@ -220,7 +221,7 @@ class InfluenceRun:
                 self.stopped = self._loop()
             except KeyboardInterrupt:
                 if not self.counts.all():
-                    raise
+                    raise KeyboardInterrupt("before every token was drawn: nothing is known yet") from None
                 self.stopped = "interrupted"
         if not self.counts.all():
             raise FailureError("nothing could be measured for some tokens: their draws have no finite response")
@@ -288,6 +289,12 @@ class InfluenceRun:
             return simultaneous.bounded_means(self.sums, counts, self.alpha)
         low, high = simultaneous.means(self.sums, self.squares, counts, self.alpha, _HORIZON)
         return np.maximum(low, 0.0), high
+
+    def caveat(self) -> str:
+        """Why the intervals do not promise their coverage: changes without bounds, whose intervals are asymptotic."""
+        if self.request.perturbation.is_deterministic or self.request.response.bounds is not None:
+            return ""
+        return fixed.asymptotic(int(self.counts.min()), share=0.0)
 
     def warnings(self) -> list[str]:
         """What is suspicious about the numbers."""

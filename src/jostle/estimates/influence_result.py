@@ -127,6 +127,7 @@ class Influence(Tabular):
         stopped: why sampling ended.
         nonfinite: draws left out because an output was NaN or infinite.
         warnings, notes, seconds, provenance: as for ``Measurement``.
+        caveat: why the intervals do not promise their coverage, as that of an ``Interval``; empty if they do.
     """
 
     name: str
@@ -139,6 +140,7 @@ class Influence(Tabular):
     notes: list[str]
     seconds: float
     provenance: dict[str, str] = field(repr=False)
+    caveat: str = ""
 
     kind: ClassVar[str] = "jostle/influence"
     version: ClassVar[int] = 1
@@ -176,8 +178,14 @@ class Influence(Tabular):
             known = [one.value for one in each if np.isfinite(one.value)]
             ends = (float(np.mean([one.low for one in each])), float(np.mean([one.high for one in each])))
             value = float(np.mean(known)) if known else float("nan")
-            found[share] = Estimate(value, Interval(*ends, self.settings.level, "dataset", _METHOD))
+            interval = Interval(*ends, self.settings.level, "dataset", _METHOD, caveat=self.caveat)
+            found[share] = Estimate(value, interval)
         return found
+
+    @property
+    def mark(self) -> str:
+        """What is printed beside intervals that do not promise their coverage."""
+        return f" ({self.caveat})" if self.caveat else ""
 
     def _stacked(self, name: str) -> Floats:
         if len(self.prompts) == 1:
@@ -198,7 +206,7 @@ class Influence(Tabular):
         lines += [f"  {line}" for line in concentration_lines(self.concentration, len(self) > 1)]
         lines += [f"  {line}" for line in self.settings.lines()]
         lines.append(f"  {self.passes:,} passes, {self.seconds:.1f} s; {_REASONS[self.stopped]}")
-        lines.append(f"  intervals of all entries hold together: {self.settings.level:.0%}")
+        lines.append(f"  intervals of all entries hold together: {self.settings.level:.0%}{self.mark}")
         lines += [f"  warning: {one}" for one in self.warnings] + [f"  note: {one}" for one in self.notes]
         return "\n".join(lines)
 
@@ -216,6 +224,7 @@ class Influence(Tabular):
             "nonfinite": self.nonfinite,
             "warnings": list(self.warnings),
             "notes": list(self.notes),
+            **({"caveat": self.caveat} if self.caveat else {}),
             "seconds": round(self.seconds, 3),
             "provenance": self.provenance,
         }
@@ -228,6 +237,7 @@ class Influence(Tabular):
             prompts=[PromptInfluence.from_dict(prompt) for prompt in record["prompts"]],
             settings=InfluenceSettings(**record["settings"]),
             **{key: record[key] for key in rest},
+            caveat=record.get("caveat", ""),
         )
 
     def save(self, path: str | Path) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from jostle.base import progress as progress_bar
 from jostle.base.errors import UsageError
-from jostle.base.estimate import TARGETS, provenance
+from jostle.base.estimate import provenance
 from jostle.base.progress import Reporter
 from jostle.base.trackers import make_senders
 from jostle.engines import Engine, choose
@@ -22,7 +22,6 @@ from jostle.estimates.request import Model, Request
 from jostle.estimates.result import Comparison, Difference, MeanChange, Measurement
 from jostle.estimates.runs import GridRun, UntilRun
 from jostle.estimates.samples import TrialRecorder, with_samples
-from jostle.intervals.fixed import ASYMPTOTIC
 from jostle.perturbations import Perturbation
 from jostle.responses import Response
 from jostle.sampling import DefaultPlan, Plan, TrialEvaluation, Until
@@ -323,22 +322,13 @@ def make_comparison(
             stopped=stopped,
             nonfinite=lost,
             warnings=[*told, *(known or {}).get(function.name, ())],
-            notes=[*evaluation.inputs.notes, *function.notes, *_caveats(estimate)],
+            notes=[*evaluation.inputs.notes, *function.notes, *estimate.caveats],
             seconds=seconds,
             provenance=origin,
         )
     names = list(measurements)
     differences = [Difference(**vars(pair), first=names[a], second=names[b]) for (a, b), pair in pairs.items()]
     return Comparison(measurements, differences)
-
-
-def _caveats(estimate: MeanChange) -> list[str]:
-    """Which intervals do not promise their coverage, and why."""
-    return [
-        f"the coverage of the interval for {TARGETS[interval.target]} is not promised: {interval.caveat}"
-        for interval in (estimate.interval, estimate.other)
-        if interval.caveat not in ("", ASYMPTOTIC)  # the second stands beside the interval
-    ]
 
 
 def _nonfinite_warning(name: str, nonfinite: int, estimate: MeanChange) -> list[str]:

@@ -77,7 +77,11 @@ def with_clusters(found: Comparison, request: Request, clusters: NDArray[np.int6
     bound for that ratio (``intervals.fixed.bounded_ratio``); clusters larger than the largest one seen are not covered.
     For other responses it is Student's t after linearisation. With clusters of one input each it is the usual interval.
     """
-    measurements = {name: _clustered(one, request, clusters, (0.0, 1.0)) for name, one in found.measurements.items()}
+    measurements = {}
+    for name, one in found.measurements.items():
+        clustered = _clustered(one, request, clusters, (0.0, 1.0))
+        others = [note for note in one.notes if note not in one.caveats]
+        measurements[name] = replace(clustered, notes=[*others, *clustered.caveats])
     return Comparison(measurements, [_clustered(one, request, clusters, (-1.0, 1.0)) for one in found.differences])
 
 
@@ -96,7 +100,7 @@ def _clustered(one: AnyMean, request: Request, clusters: NDArray[np.int64], boun
     bound = "Gaffke's bound" if is_flip else "Student's t"
     method = f"{len(means):,} clusters of 1 to {int(sizes.max()):,} inputs, ratio, {bound}"
     residuals = sizes * (means - fixed.weighted_mean(means, sizes))
-    caveat = "" if is_flip else fixed.asymptotic(len(means), fixed.largest_share(residuals))
+    caveat = fixed.ratio_caveat(sizes, residuals, is_bounded=is_flip)
     interval = Interval(low, high, level, "population", method, caveat=caveat)
     return replace(one, interval=interval) if one.target == "population" else replace(one, other=interval)
 

@@ -21,6 +21,7 @@ from jostle.base.registry import unknown_name
 from jostle.base.table import Row, Tabular
 from jostle.estimates import tables as made
 from jostle.estimates.certainty import Certainty
+from jostle.intervals.fixed import ASYMPTOTIC
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -124,6 +125,15 @@ class MeanChange(Estimate):
     def population(self) -> Interval:
         """The interval for the mean over the population that the inputs came from."""
         return self.interval if self.target == "population" else self.other
+
+    @property
+    def caveats(self) -> list[str]:
+        """Which intervals do not promise their coverage, and why."""
+        return [
+            f"the coverage of the interval for {TARGETS[interval.target]} is not promised: {interval.caveat}"
+            for interval in (self.interval, self.other)
+            if interval.caveat not in ("", ASYMPTOTIC)  # the second stands beside the interval
+        ]
 
     def to_dict(self) -> dict[str, Any]:
         """A plain dictionary, for JSON."""

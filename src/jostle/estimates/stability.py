@@ -176,7 +176,12 @@ def move_all(view: TokenView) -> TokenView:
     """The view that moves all tokens of an input at once."""
     if isinstance(view, TextView | Columns):
         return replace(view, whole=True)
-    return Whole(key=view.key, mask_key=view.mask_key)
+    if not isinstance(view, Whole):
+        raise UsageError(
+            f"tokens={view.describe()} of stability: all tokens move at once; use whole or, for texts, embeddings or "
+            "words"
+        )
+    return view
 
 
 def read_rhos(rho: Any) -> tuple[float, ...]:
@@ -209,6 +214,8 @@ def choose_noise(
     held = function.inputs
     is_text = held.padding is not None
     if vocabulary is not None:
+        if is_text and isinstance(held.view, Embeddings):
+            raise UsageError("vocabulary= is for token ids, and embeddings are vectors: leave it out, or use words")
         return Correlated(0.0, vocabulary), []
     if not (is_text and isinstance(held.view, Embeddings)):
         numbers = _numbers(held)

@@ -296,8 +296,9 @@ class TextChanges(Estimate):
         level = f"{self.interval.level:.0%}"
         lines = [
             f"{self.name}: {self.sentence}: {self.value:.4g}   [{self.low:.4g}, {self.high:.4g}]   {level} for the "
-            "texts given",
-            f"  [{self.population.low:.4g}, {self.population.high:.4g}] for the population the texts came from",
+            f"texts given{self.interval.mark}",
+            f"  [{self.population.low:.4g}, {self.population.high:.4g}] for the population the texts came from"
+            f"{self.population.mark}",
             f"  {len(self.texts):,} texts; change={self.change} seed={self.seed}; {self.passes:,} passes, "
             f"{self.seconds:.1f} s",
         ]
@@ -501,12 +502,11 @@ def _population(means: Floats, sizes: Floats, clusters: Any, response: Response,
     sums = np.bincount(numbers[seen], weights=(means * sizes)[seen])
     kept = weights > 0
     what = "texts" if clusters is None else "clusters of texts"
-    if response.is_binary:
-        low, high = fixed.bounded_ratio(sums[kept] / weights[kept], weights[kept], level, (0.0, 1.0))
-        return Interval(low, high, level, "population", f"{int(kept.sum()):,} {what}, ratio, Gaffke's bound")
     ratios, weights = sums[kept] / weights[kept], weights[kept]
-    low, high = fixed.student_ratio(ratios, weights, level)
-    caveat = fixed.asymptotic(
-        len(ratios), fixed.largest_share(weights * (ratios - fixed.weighted_mean(ratios, weights)))
-    )
-    return Interval(low, high, level, "population", f"{len(ratios):,} {what}, ratio, Student's t", caveat=caveat)
+    if response.is_binary:
+        (low, high), bound = fixed.bounded_ratio(ratios, weights, level, (0.0, 1.0)), "Gaffke's bound"
+    else:
+        (low, high), bound = fixed.student_ratio(ratios, weights, level), "Student's t"
+    residuals = weights * (ratios - fixed.weighted_mean(ratios, weights))
+    caveat = fixed.ratio_caveat(weights, residuals, is_bounded=response.is_binary)
+    return Interval(low, high, level, "population", f"{len(ratios):,} {what}, ratio, {bound}", caveat=caveat)

@@ -2,6 +2,7 @@
 
 import importlib
 import importlib.util
+import inspect
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -26,6 +27,8 @@ def from_python(rest: str, seed: int) -> Callable[..., Any]:  # noqa: ARG001 - y
             return model.eval()
         except Exception as error:  # a method of its own
             raise FailureError(f"model py:{rest}: its method eval raised {described(error, None)}") from error
+    if inspect.isclass(model):
+        raise UsageError(f"model py:{rest}: the factory returned the class {model.__name__}; return a model made of it")
     try:
         return model if callable(model) else callable_of(model)
     except UsageError:

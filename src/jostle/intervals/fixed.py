@@ -142,6 +142,26 @@ def asymptotic(count: float, share: float) -> str:
     return too_few(count, share) or ASYMPTOTIC
 
 
+def ratio_caveat(sizes: NDArray[np.float64], residuals: NDArray[np.float64], *, is_bounded: bool) -> str:
+    """Why an interval for a mean over members of clusters of several sizes does not promise its coverage.
+
+    The largest cluster that was not seen could weigh more than all others. Of clusters of one size nothing is hidden.
+
+    >>> ratio_caveat(np.asarray([3.0, 3.0]), np.asarray([0.1, -0.1]), is_bounded=True)
+    ''
+    >>> ratio_caveat(np.asarray([3.0, 1.0]), np.asarray([0.1, -0.1]), is_bounded=True)
+    'asymptotic, too few: 2 independent values, 200 are needed'
+
+    Arguments:
+        sizes: (clusters,) how many members each has.
+        residuals: (clusters,) size * (mean of the cluster - mean of all).
+        is_bounded: whether the values have bounds, as flips have.
+    """
+    if not is_bounded:
+        return asymptotic(len(sizes), largest_share(residuals))
+    return too_few(len(sizes), largest_share(sizes)) if len(np.unique(sizes)) > 1 else ""
+
+
 def largest_share(deviations: NDArray[np.float64]) -> float:
     """The share of the sum of squares that the largest square has; 1 where all are 0, which tells nothing of a spread.
 

@@ -57,7 +57,7 @@ def real_mean(per_draw: Floats, level: float, *, is_exact: bool = False, least: 
         ends, method = (least, math.inf), "open: the draws are all equal and do not show their spread"
     else:
         low, high = student(value, variance, len(per_draw), level)
-        ends, method = (max(float(low), least), float(high)), f"Student's t over {len(per_draw)} draws"
+        ends, method = (max(float(low), least), float(high)), f"Student's t over {len(per_draw)} draws, asymptotic"
     return MeanOverDraws(value, Interval(*ends, level, "dataset", method), per_draw)
 
 
@@ -119,5 +119,5 @@ def crossed_interval(
         return Interval(least, math.inf, level, "population", "open: all draws and inputs are equal")
     freedom = variance**2 / float((parts**2 / np.array([draws - 1, inputs - 1])).sum())
     reach = float(special.stdtrit(freedom, (1 + level) / 2)) * math.sqrt(variance)
-    method = f"Satterthwaite's t over {draws} draws and {inputs} inputs"
+    method = f"Satterthwaite's t over {draws} draws and {inputs} inputs, asymptotic"
     return Interval(max(value - reach, least), value + reach, level, "population", method)

@@ -230,7 +230,7 @@ def _interval(per_input: Floats, level: float, protocol: str) -> Interval:
     if not np.isfinite(per_input).all() or np.ptp(per_input) == 0:
         return Interval(least, math.inf, level, "population", "open: equal blow-ups, a single one or an infinite one")
     low, high = student(per_input.mean(), per_input.var(ddof=1), len(per_input), level)
-    method = f"Student's t over {len(per_input)} inputs"
+    method = f"Student's t over {len(per_input)} inputs, asymptotic"
     return Interval(max(float(low), least), float(high), level, "population", method)
 
 

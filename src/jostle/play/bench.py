@@ -23,6 +23,7 @@ from jostle.integrations import class_names
 from jostle.intervals import anytime
 from jostle.perturbations import GaussianNoise
 from jostle.report.texts import NEW_PREDICTION, NewPrediction
+from jostle.responses import logits_of
 from jostle.sampling import TrialEvaluation
 from jostle.sampling.plans import Trials
 from jostle.tokens import TokenView
@@ -253,7 +254,7 @@ class Bench(ABC):
 
     def _said(self, name: str, outputs: Tensor) -> Plain:
         """A prediction in words, its probability, and by how much it is ahead."""
-        row = outputs.detach().double().reshape(len(outputs), -1)[0].cpu()
+        row = logits_of(outputs.detach().double())[0].cpu()
         shares = torch.stack([-row[0], row[0]]).sigmoid() if len(row) == 1 else row.softmax(dim=0)
         best = shares.topk(2)
         number = int(best.indices[0])

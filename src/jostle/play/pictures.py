@@ -39,6 +39,8 @@ class PictureBench(Bench):
         self._maker = _maker(models, images)
         self._developer, pixels, labels = _opened(images)
         self._shape = tuple(pixels.shape[1:])
+        if not bool(pixels.isfinite().all()):
+            raise UsageError("images hold NaN or infinity: clean them first")
         self._low, self._high = float(pixels.min()), float(pixels.max())
         self.patch = patch_for(self._shape[1:]) if patch is None else patch
         self.strength = float(f"{2 * (self._high - self._low or 1.0):.1g}")

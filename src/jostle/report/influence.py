@@ -32,10 +32,10 @@ def influence_page(result: Influence, settings: Mapping[str, str] | None = None)
         settings={
             "model": result.name,
             "token": asked.tokens,
-            "jostle": asked.perturbation,
+            "perturbation": asked.perturbation,
             "response": asked.response,
             "precision": f"half of an interval is at most {precision}, or {asked.max_passes:,} passes are over",
-            "interval": f"{asked.level:.0%} for all entries together".replace("%", " %"),
+            "interval": f"{asked.level:.0%} for all entries together{result.mark}".replace("%", " %"),
             "passes": f"{result.passes:,}; one pass gives the changes at all later tokens",
             "seed": str(asked.seed),
             **(settings or {}),

@@ -30,7 +30,8 @@ def sweep_page(
         data: more data for the page.
         command: the command line that makes the page again.
     """
-    shared, origin = result.settings, result[result.names[0]][result.strengths[-1]].provenance
+    last = result[result.names[0]][result.strengths[-1]]
+    shared, origin, mark = result.settings, last.provenance, last.interval.mark
     sections = [_curves(result, [*notes, *result.warnings, *result.notes])]
     sections += [_pairs(result)] if len(result) > 1 else []
     return Page(
@@ -43,7 +44,7 @@ def sweep_page(
             "perturbation": result.perturbation,
             "response": shared.response,
             "plan": shared.plan,
-            "interval": f"{shared.level:.0%} for {TARGETS[shared.target]}".replace("%", " %"),
+            "interval": f"{shared.level:.0%} for {TARGETS[shared.target]}{mark}".replace("%", " %"),
             "seed": str(shared.seed),
             **(settings or {}),
         },

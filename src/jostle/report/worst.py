@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from jostle.base import specs
+from jostle.base.estimate import TARGETS
 from jostle.figures import svg
 from jostle.report.images import Developer
 from jostle.report.page import Entry, HeatMap, Page, Passage, Picture, Section, Table, Token, Value
@@ -53,6 +54,9 @@ def worst_page(
             "response": s.response,
             "radii": f"{', '.join(specs.written(radius) for radius in s.radii)} ({unit})",
             "search": f"{s.draws} random changes, then {s.starts} ascents of {s.steps} steps; positions: {s.positions}",
+            "interval": f"{s.level:.0%} for {TARGETS['population']}{result.at().largest.interval.mark}".replace(
+                "%", " %"
+            ),
             "passes": f"{result.passes:,}",
             "seed": str(s.seed),
             **(settings or {}),

@@ -20,7 +20,8 @@ from jostle.base.files import parse_json, read_text, write_text
 from jostle.base.specs import written
 from jostle.base.table import Row, Tabular
 from jostle.estimates.result import Floats, plain
-from jostle.intervals.fixed import bounded_mean, histogram, student
+from jostle.intervals.fixed import asymptotic, bounded_mean, histogram, largest_share, student
+from jostle.responses import RESPONSES
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -67,6 +68,12 @@ class WorstSettings:
     def is_flip(self) -> bool:
         """Whether the response is a flip."""
         return self.response.split(":")[0] == "flip"
+
+    @property
+    def is_share(self) -> bool:
+        """Whether the response lies between 0 and 1, as flips of next tokens do too."""
+        name = self.response.split(":")[0]
+        return name in RESPONSES.names() and RESPONSES.get(name).bounds == (0.0, 1.0)
 
     @property
     def unit(self) -> str:
@@ -117,12 +124,13 @@ def mean_over_inputs(per_input: Floats, level: float, *, is_share: bool) -> Mean
     known = per_input[np.isfinite(per_input)]
     value = float(known.mean())
     if is_share:
-        ends, method = bounded_mean(*histogram(known), level), "Gaffke's bound over inputs"
+        ends, method, caveat = bounded_mean(*histogram(known), level), "Gaffke's bound over inputs", ""
     else:
         variance = known.var(ddof=1) if len(known) > 1 else 0.0
         low, high = student(value, variance, len(known), level)
         ends, method = (max(float(low), 0.0), float(high)), "Student's t over inputs"
-    return MeanOverInputs(value, Interval(*ends, level, "population", method), per_input)
+        caveat = asymptotic(len(known), largest_share(known - value))
+    return MeanOverInputs(value, Interval(*ends, level, "population", method, caveat=caveat), per_input)
 
 
 @dataclass(frozen=True, eq=False)
@@ -238,7 +246,7 @@ class WorstCase(Tabular):
         over = ("max" if self.settings.positions == "worst" else "mean") if over is None else over
         if over not in ("mean", "max"):
             raise checks.wrong("over", over, "mean or max, which is taken over the positions of an input")
-        level, is_share = self.settings.level, self.settings.is_flip
+        level, is_share = self.settings.level, self.settings.is_share
         found = (self.mean[place], self.max_of[-1, place], self.values[place])
         means = (mean_over_inputs(_over_positions(part, over), level, is_share=is_share) for part in found)
         return AtRadius(self.radii[place], over, *means)
@@ -387,13 +395,14 @@ def _title(w: WorstCase) -> str:
 
 
 def _table(rows: list[AtRadius], level: float) -> list[str]:
+    mark = rows[0].largest.interval.mark
     head = f"  {'radius':>8}{_COLUMNS[0]:>15}{_COLUMNS[1]:>15}{_COLUMNS[2]:>16}   {level:.0%} interval over inputs"
     body = [
         f"  {written(row.radius):>8}{row.mean.value:>15.4g}{row.max_of_draws.value:>15.4g}"
         f"{row.largest.value:>16.4g}   [{row.largest.low:.4g}, {row.largest.high:.4g}]"
         for row in rows
     ]
-    return [head, *body]
+    return [f"{head}{mark}", *body]
 
 
 def _worst_position(w: WorstCase) -> list[str]:
