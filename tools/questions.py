@@ -4,7 +4,7 @@ No number stands here: ``{name}`` in a sentence becomes the value and the interv
 given for that name. A question lists its sources by preference, and the first one with records answers it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from jostle.studies.folder import Summary
@@ -44,7 +44,7 @@ class Source:
         }[summaries[self.study].verdict]  # fmt: skip
         findings = [finding for name in (self.study, *self.others) for finding in summaries[name].findings]
         sentence = sentence.replace("{said}", self.brief if brief else self.said)
-        return sentence.format(**{name: shown(_find(findings, said)) for name, said in self.numbers.items()})
+        return sentence.format(**{name: shown(find(findings, said)) for name, said in self.numbers.items()})
 
 
 @dataclass(frozen=True)
@@ -67,23 +67,30 @@ class Question:
 
 
 def shown(finding: Finding) -> str:
-    """A number and its interval with two digits.
+    """A number and its interval, with two digits after the point, or two in all if it is small, or none.
 
     >>> shown(Finding("s", "< 1", Verdict.AGREES, 0.2186, 0.1707, 0.2801, 0.95))
     '0.22 [0.17, 0.28]'
     """
     if finding.value is None or finding.low is None or finding.high is None:
         return finding.measured
-    return f"{_short(finding.value)} [{_short(finding.low)}, {_short(finding.high)}]"
+    value, low, high = (_short(number, abs(finding.value)) for number in (finding.value, finding.low, finding.high))
+    return f"{value} [{low}, {high}]"
 
 
-def _short(number: float) -> str:
-    return f"{number:,.0f}" if abs(number) >= 100 else f"{number:.2g}"
+def _short(number: float, size: float) -> str:
+    if size >= 10:
+        return f"{number:,.0f}"
+    return f"{number:.2f}" if size >= 0.1 else f"{number:.2g}"
 
 
-def _find(findings: list[Finding], statement: str) -> Finding:
+def find(findings: Sequence[Finding], statement: str) -> Finding:
+    """The finding with this statement, or the first that begins with it; an error if there is none."""
     exact = [finding for finding in findings if finding.statement == statement]
-    return (exact or [finding for finding in findings if finding.statement.startswith(statement)])[0]
+    found = exact or [finding for finding in findings if finding.statement.startswith(statement)]
+    if not found:
+        raise SystemExit(f"no finding says {statement!r}")
+    return found[0]
 
 
 _IMAGES = (

@@ -1,6 +1,7 @@
 """Write what the records under docs/results/studies say.
 
-Into README its questions, docs/reproducing.md, a page for each paper and each study, and their places in mkdocs.yml.
+Into README its questions, docs/reproducing.md, a page for each paper and each study, their places in mkdocs.yml, and
+the numbers that other pages cite (see ``cited``).
 No study is run here: ``jostle run NAME --scale small --out docs/results/studies`` makes the records.
 """
 
@@ -10,6 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import cited
 import paper_pages
 from questions import QUESTIONS
 
@@ -117,7 +119,14 @@ def pages() -> dict[Path, str]:
     for name, own in by_study.items():
         path = PAGES / f"{name}.md"
         found[path] = f"# {name}\n\n" + "\n".join(details(row, waits, path) for row in own)
-    return found | paper_pages.pages(rows, said, escape)
+    return found | paper_pages.pages(rows, said, escape) | citing()
+
+
+def citing() -> dict[Path, str]:
+    """Pages of prose that cite records."""
+    found = summaries()
+    texts = {path: path.read_text(encoding="utf-8") for path in sorted(PAGE.parent.glob("*.md")) if path != PAGE}
+    return {path: cited.cite(text, found, STUDIES) for path, text in texts.items() if cited.CITED.search(text)}
 
 
 def said(row: Row) -> str:
