@@ -159,8 +159,8 @@ def test_figure_5_agrees_where_sharpness_barely_rises():
     assert left["majority: every run converged, loss below 0.001"].value == 5
 
 
-def course(rng, *, end=0.5, middle=0.5, before=0.3, at=600, last=100_000):
-    """Sharpness jumps at convergence, falls to ``middle``, then goes to ``end``."""
+def course(rng, *, end=0.5, middle=0.5, before=0.3, at=600, last=100_000, rate=4 * 3e-4 * 0.1):
+    """Sharpness jumps at convergence, falls to ``middle``, goes to ``end``; blow-up grows at ``rate`` a step."""
     steps = [*range(0, at + 1, 50), *range(at + 1000, last + 1, 1000)]
     sharpness = np.interp(
         steps, [0, at - 50, at, at + 20_000, at + 50_000, last], [before, before, 0.9, middle, middle, end]
@@ -168,8 +168,8 @@ def course(rng, *, end=0.5, middle=0.5, before=0.3, at=600, last=100_000):
     sharpness = sharpness * np.exp(0.01 * rng.normal(size=len(steps)))
     loss = [0.25 if step < at - 25 else 1e-5 for step in steps]
     blowup, norm = (
-        np.interp(steps, [0, last], ends) * np.exp(0.01 * rng.normal(size=len(steps)))
-        for ends in ([10.0, 15.0], [18.0, 9.0])
+        values * np.exp(0.01 * rng.normal(size=len(steps)))
+        for values in (10 * np.exp(rate * np.array(steps)), np.interp(steps, [0, last], [18.0, 9.0]))
     )
     return LearningRecord(
         constant=0.25, step=tuple(steps), loss=tuple(loss), accuracy=tuple(1.0 for _ in steps),
@@ -198,6 +198,13 @@ def test_figure_14_agrees_where_sharpness_levels_off():
     assert falling[level].verdict == Verdict.DISAGREES
     trivial = findings(FIGURE_14, long_training(before=0.6))
     assert (trivial[level].verdict, trivial[left].verdict) == (Verdict.AGREES, Verdict.DISAGREES)
+    [slow] = [
+        finding
+        for said, finding in findings(FIGURE_14, long_training(rate=6e-5)).items()
+        if "growth of the log" in said
+    ]
+    assert slow.verdict == Verdict.DISAGREES
+    assert slow.value == pytest.approx(0.5, abs=0.01)
     late = findings(FIGURE_14, long_training(at=6000))
     assert claimed(late) == {Verdict.UNDECIDED}
 
