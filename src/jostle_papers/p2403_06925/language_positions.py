@@ -96,12 +96,14 @@ class LanguagePositions(NetworkStudy[PositionsRecord]):
         text.MATCHED,
         text.SMALL_SCALE,
         text.ONE_SUBSET,
+        text.FURTHER,
         *text.DIFFERENCES,
         f"The last words are the {_LATE} tokens before the separator that ends every text. At first they were the "
         f"last {_LATE} tokens, the separator among them; this was changed after the records had been seen.",
         f"Profiles are of {_TEXTS} training texts, {_DRAWS} draws for each token; the paper averages over reports "
         "during training. Positions that few texts have are recorded with their counts and not drawn.",
     )
+    claimed_networks = text.CLAIMED
 
     def measure(self, cell: TrainingCell, settings: TrainingSettings, context: Context) -> PositionsRecord:
         trained = self.train(cell, settings, context)

@@ -48,11 +48,13 @@ class LanguageVariance(TrainingStudy):
         text.MATCHED,
         text.SMALL_SCALE,
         text.ONE_SUBSET,
+        text.FURTHER,
         *text.DIFFERENCES,
         "Variance 15 is judged in `language-sensitivity`, and beyond the claim here; at first it was part of it.",
         "Beyond the paper: noise as long as the token itself times the root of 15, so that the signal-to-noise ratio "
         "is that of variance 15 for every network; noise before the LayerNorm, which takes its size away; deletion.",
     )
+    claimed_networks = text.CLAIMED
 
     def figures(self, records: TrainedRecords) -> list[Drawing]:
         return [by_measurement(records, list(records.settings.final))]

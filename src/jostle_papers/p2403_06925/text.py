@@ -14,6 +14,8 @@ ONE_SUBSET = (
     "All seeds have the same training texts, so that the spread over seeds is that of weights, order and noise and not "
     "of the data."
 )
+CLAIMED = ("encoder", "encoder-relu", "lstm")
+FURTHER = "Seeds beyond the first three are only for networks of the claim."
 MATCHED = (
     "Training ends with the first epoch after which 98 % of the training texts are classified right, where networks "
     "are compared; the paper compares after equally many samples."
