@@ -80,6 +80,32 @@ CANNOT = (
     ),
 )
 
+# Studies that two cores can run and that have no records at this scale: what they are, and what they take.
+WAITING = (
+    (
+        "2403.06925/mrpc",
+        "paper",
+        "MRPC at the paper's size: an encoder takes 50 minutes of a core, an LSTM 15; 3.5 core-hours for three seeds",
+    ),
+    (
+        "2403.06925/fashion-mnist",
+        "paper",
+        "Fashion-MNIST at the paper's size: a vision transformer takes 100 minutes of a core, a CNN 20; 6 core-hours "
+        "for three seeds",
+    ),
+    (
+        "2403.06925/figure-26-own-task",
+        "small",
+        "Figure 26 with transformers on 4 of 40 bits: 1.5 hours of a core for a network; 18 core-hours for three seeds",
+    ),
+    (
+        "2403.06925/language-equal-rates",
+        "small",
+        "QQP at one learning rate for all networks: an hour of a core for six seeds",
+    ),
+    ("2402.09963/figure-5", "small", "functions of low sensitivity on up to 64 bits: half an hour of a core"),
+)
+
 
 def main() -> None:
     """Write all files."""
@@ -115,7 +141,7 @@ def pages() -> dict[Path, str]:
     for row in rows:
         by_study.setdefault(row.name, []).append(row)
     board = [HEAD, counted(rows), questions(summaries()), "\n## All studies\n\n", table(rows, waits), cannot()]
-    found = {PAGE: "".join([*board, fresh(rows)])}
+    found = {PAGE: "".join([*board, not_yet(rows), fresh(rows)])}
     for name, own in by_study.items():
         path = PAGES / f"{name}.md"
         found[path] = f"# {name}\n\n" + "\n".join(details(row, waits, path) for row in own)
@@ -178,6 +204,18 @@ def cannot() -> str:
     """What cannot be run here."""
     lines = ["\n## What cannot be run here\n", "| what | why | what it would take |", "|---|---|---|"]
     return "\n".join([*lines, *("| " + " | ".join(cells) + " |" for cells in CANNOT), ""])
+
+
+def not_yet(rows: list[Row]) -> str:
+    """What could be run here and was not."""
+    there = {(row.name, row.folder.name) for row in rows}
+    lines = [
+        f"| `jostle run {name} --scale {scale} --workers 2` | {what} |"
+        for name, scale, what in WAITING
+        if (name, scale) not in there
+    ]
+    head = ["\n## What has not been run yet\n", "| command | what it is, and what it takes |", "|---|---|"]
+    return "\n".join([*head, *lines, ""]) if lines else ""
 
 
 def counted(rows: list[Row]) -> str:
