@@ -94,8 +94,8 @@ def find(findings: Sequence[Finding], statement: str) -> Finding:
 
 
 _IMAGES = (
-    "the transformer is {densenet} times as sensitive as a DenseNet of 12 layers, {convmixer} times as a ConvMixer and "
-    "{resnet} times as a narrow ResNet-18"
+    "ViT-small is {densenet} times as sensitive as a DenseNet of 12 layers, {convmixer} times as a ConvMixer and "
+    "{resnet} times as a narrow ResNet-18, and a simpler ViT is {simple} times as that ResNet"
 )
 _FASHION = "the transformer is {mlp} times as sensitive as an MLP and {cnn} times as a CNN"
 _TEXTS = "an encoder is {strong} times as sensitive as an LSTM at noise of variance 15, and {weak} times at variance 4"
@@ -132,14 +132,16 @@ QUESTIONS = (
                 "2403.06925/figure-4",
                 yes="Yes: {said}.",
                 no="No: {said}.",
-                undecided="Not decided against all three: {said}.",
-                alike="Not against all three: {said}.",
+                undecided="Not decided for every pair: {said}.",
+                alike="Not for every pair: {said}.",
                 said=_IMAGES,
-                brief="{densenet} times as sensitive as a DenseNet, {resnet} times as a ResNet",
+                brief="one is {densenet} times as sensitive as a DenseNet and {resnet} times as a ResNet, another "
+                "{simple} times",
                 numbers={
                     "densenet": "sensitivity of vit-small / of densenet",
                     "convmixer": "sensitivity of vit-small / of convmixer",
                     "resnet": "sensitivity of vit-small / of resnet-18",
+                    "simple": "sensitivity of vit-simple / of resnet-18",
                 },
             ),
         ),
