@@ -37,6 +37,7 @@ _ROWS_AT_ONCE = 512  # 2,048 took half as long again
 _CHECKED = 16
 _FEW = 4  # so many trials of a token, or more, get a product of matrices of their own
 _GATHERED_AT_ONCE = 2**20  # numbers of W
+_GATHERED_FOR_ALL = 2**22  # numbers of W that are kept in the order of tokens: 16 MiB in float32
 
 
 @dataclass(frozen=True)
@@ -131,6 +132,18 @@ class ChainReader(Reader):
         return self.chain.first.weight.t().contiguous()
 
     @functools.cached_property
+    def _by_token(self) -> Tensor | None:
+        """W^T[region] of every token, (tokens, numbers of a region, outputs of ``first``); None if that is large."""
+        is_small = self.regions.numel() * self._weights.shape[1] <= _GATHERED_FOR_ALL
+        return self._weights[self.regions] if is_small else None
+
+    def _weights_of(self, token: int) -> Tensor:
+        """W^T[region] of a token."""
+        if self._by_token is None:
+            return self._weights.index_select(0, self.regions[token])
+        return self._by_token[token]
+
+    @functools.cached_property
     def _is_trusted(self) -> bool:
         """Whether a few jostled inputs get the answers of the model itself; these passes do not count."""
         count, passes = min(_CHECKED, len(self.inputs)), self.function.passes
@@ -208,8 +221,7 @@ class ChainReader(Reader):
         runs = list(_runs(trials.tokens))
         if len(trials) >= _FEW * len(runs):
             for rows in runs:
-                weights = self._weights.index_select(0, self.regions[trials.tokens[rows.start]])
-                sums[rows].addmm_(change[rows], weights)
+                sums[rows].addmm_(change[rows], self._weights_of(int(trials.tokens[rows.start])))
             return self.chain.outputs(sums)
         regions = self.regions[torch.from_numpy(trials.tokens)]
         step = max(1, _GATHERED_AT_ONCE // (regions.shape[1] * sums.shape[1]))
