@@ -118,8 +118,8 @@ class Until:
         max_passes: stop before a model has answered more inputs than this; the result says that this ended it.
         adaptive: whether flips of one model may be sought where they are likely, after a pilot that predicts that this
             saves passes, see ``sampling.adaptive``. It saves most where flips are rare: to ±10 % at a sensitivity of
-            0.0005 about 6 to 9 times the passes, at 0.05 none, and then draws stay uniform. Draws for several models, for the
-            population and for other responses than flips are always uniform.
+            0.0005 about 6 to 9 times the passes, at 0.05 none, and then draws stay uniform. Draws for several models,
+            for the population and for other responses than flips are always uniform.
     """
 
     half_width: float | None = None
