@@ -104,16 +104,28 @@ def told(m):
 
 
 def test_slopes_are_used_where_they_are_cheap_and_save_passes():
-    plan, std = Until(relative=0.2), 0.02
-    found = measured(lambda x: x @ WEIGHTS, X, plan, std)
+    plan, std, seeds = Until(relative=0.2), 0.02, range(6)
+    found = [measured(lambda x: x @ WEIGHTS, X, plan, std, seed) for seed in seeds]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("jostle.sampling.slopes._MOST_CELLS", 0)
-        without = measured(lambda x: x @ WEIGHTS, X, plan, std)
-    assert told(found)
-    assert not told(without)
-    assert found.passes < without.passes
-    for m in (found, without):
-        assert m.low <= without.value <= m.high
+        without = [measured(lambda x: x @ WEIGHTS, X, plan, std, seed) for seed in seeds]
+    assert all(told(m) for m in found)
+    assert not any(told(m) for m in without)
+    assert sum(m.passes for m in found) < sum(m.passes for m in without)
+    truth = np.mean([m.value for m in without])
+    assert sum(m.low <= truth <= m.high for m in (*found, *without)) >= 11
+
+
+def test_slopes_are_asked_for_in_batches_of_at_most_the_size_given():
+    seen = []
+
+    def model(x):
+        seen.append(len(x))
+        return x @ WEIGHTS
+
+    given = {"tokens": "coordinates", "perturbation": GaussianNoise(0.02), "plan": Until(relative=0.2)}
+    assert told(jostle.measure(model, X, batch_size=10, **given))
+    assert max(seen[4:]) == 10  # after the checks
 
 
 def test_a_model_that_does_not_tell_is_sampled_by_margins():

@@ -4,6 +4,7 @@
 the passes that uniform draws are expected to take on a pilot: it asks about all clean inputs, which uniform draws would
 mostly have asked about anyway, and draws where margins and positions promise flips. Where that is cheap in comparison,
 it also asks how steep margins are along each token, see ``sampling.slopes``, which tells much better where flips are.
+Slopes and pilots share what may be spent, so that all of it together is at most 5 % if it leads to nothing.
 If the pilot predicts that draws of a fixed proposal meet the stopping rule with at most three quarters of the uniform
 draws that are left, sampling goes on with that proposal, from fresh draws. Otherwise it stays uniform, as if nothing
 had happened.
@@ -24,13 +25,14 @@ from jostle.sampling.adaptive import Cells, Forecast, Pilot, needed_draws
 
 _FIRST = 1024  # uniform draws before the first thought of a pilot
 _PATIENCE = 4096  # uniform draws before a pilot without slopes, if some more flips would tell whether they are cheap
+_SOONER = 1.4  # times the draws until the next thought, if slopes are known
 _BUDGET = 0.04  # of the passes of uniform draws, for pilots that may lead to nothing
 _LEAST = 512  # draws of a pilot
 _WORTH = 0.75  # draws of a proposal over uniform draws, at most
 _SOME, _FEW, _MANY = 12, 30, 100  # flips: enough to see a large gain, to see that there is none, to fix a proposal by
 _PILOT_SHARE = 0.12  # of the draws of the proposal, for its pilot
 _SLACK = 1.2  # draws of a proposal may be so many times those predicted
-_SLOPE_BUDGET = 0.045  # of the passes of uniform draws, for slopes that may lead to nothing
+_SLOPE_BUDGET = 0.05  # of the passes of uniform draws, for slopes and pilots together
 _SLOPE_ROOM = 0.1  # of the passes that are allowed
 _SLOPE_SHARE = 0.12  # of the draws of a proposal by margins and positions, for slopes that will make it better
 
@@ -55,7 +57,7 @@ class Adaptation:
         self._known: list[tuple[Trials, Floats]] = []  # draws that it knows
         self._pilot: Pilot | None = None
         self._asks_slopes = True
-        self._next, self._spent = _FIRST, 0
+        self._next, self._spent, self._paid = _FIRST, 0, 0.0  # draws of pilots, passes of slopes
 
     @property
     def next_thought(self) -> float:
@@ -70,15 +72,17 @@ class Adaptation:
         """The tally of a proposal to go on with; None to stay uniform for now."""
         if not self._is_open or not isinstance(tally, UntilTally) or tally.trials < self._next:
             return None
-        self._next, self._is_open = 2 * tally.trials, self.evaluation.knows_margins
+        # With slopes, a thought costs no passes: what is known of all draws so far may do.
+        self._next = int((_SOONER if self._paid else 2) * tally.trials)
+        self._is_open = self.evaluation.knows_margins
         budget = self._budget(tally)
         flips = tally.value * tally.trials
-        can_ask = self._is_open and self._can_ask(flips + 0.5, tally)
+        can_ask = self._is_open and self._can_ask(flips + math.sqrt(flips) + 0.5, tally)
         if self._is_open and flips < _SOME and tally.trials < _PATIENCE and self._waits(flips, tally):
             return None
         if (
             not self._is_open
-            or (budget < _LEAST and not can_ask)
+            or (budget < _LEAST and not can_ask and not self._paid)
             or not np.isfinite(np.concatenate([changes for _, changes in self._seen])).all()
         ):
             self._is_open = self._is_open and budget > 0
@@ -104,7 +108,7 @@ class Adaptation:
         unasked = self.evaluation.unasked
         extra = unasked * math.exp(-left / len(self.evaluation.inputs))  # uniform draws would not ask about them
         room = self.plan.max_passes - self.evaluation.passes - unasked
-        return min(_BUDGET * left - extra - self._spent, 0.25 * room)
+        return min(_BUDGET * left - extra - self._spent - self._paid, 0.25 * room)
 
     def _can_ask(self, flips: float, tally: UntilTally) -> bool:
         """Whether slopes cost little in comparison with uniform draws, whatever they save, if this many flips are due.
@@ -145,9 +149,10 @@ class Adaptation:
 
     def _ask_slopes(self) -> None:
         """Have the pilot know the slopes of margins, if the model tells them."""
-        self._asks_slopes = False
+        price, self._asks_slopes = self._price, False
         slopes = self.evaluation.slopes()
         if slopes is not None:
+            self._paid = price
             self._make_pilot(slopes)
 
     def _make_pilot(self, slopes: NDArray[np.float32] | None = None) -> Pilot:
@@ -165,9 +170,9 @@ class Adaptation:
             self._make_pilot()
         while self._seen:
             self._add(*self._seen.pop())
+        until = self._spent + self._paid + budget
         if can_ask:
             self._ask_slopes()
-        until = self._spent + budget
         while True:
             assert self._pilot is not None
             forecast = self._pilot.forecast("pilot")
@@ -185,7 +190,7 @@ class Adaptation:
             if has_gain and (flips >= _MANY or self._spent >= _PILOT_SHARE * forecast.draws):
                 return self._pilot.forecast("main")
             size = max(_LEAST, self._spent // 2)
-            if not has_gain and self._spent + size > until:
+            if not has_gain and self._spent + self._paid + size > until:
                 self._stay(None)
                 return None
             trials = forecast.proposal.trials(self.request.seed, self._spent, self._spent + size)

@@ -40,8 +40,8 @@ def slopes_of(function: TokenFunction, response: Response, batching: Batching) -
     """
     inputs = function.inputs
     found = np.zeros((len(inputs), inputs.num_tokens), dtype=np.float32)
-    order = batching.order(np.arange(len(inputs)))
-    for some in np.split(order, range(_AT_ONCE, len(order), _AT_ONCE)):
+    order, size = batching.order(np.arange(len(inputs))), min(_AT_ONCE, batching.batch_size)
+    for some in np.split(order, range(size, len(order), size)):
         try:
             with torch.inference_mode(mode=False), torch.enable_grad():
                 norms, first = _norms(function, response, batching, some)
