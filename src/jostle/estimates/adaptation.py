@@ -7,7 +7,7 @@ it also asks how steep margins are along each token, see ``sampling.slopes``, wh
 Slopes and pilots share what may be spent, so that all of it together is at most 5 % if it leads to nothing.
 If the pilot predicts that draws of a fixed proposal meet the stopping rule with at most three quarters of the uniform
 draws that are left, sampling goes on with that proposal, from fresh draws. Otherwise it stays uniform, as if nothing
-had happened.
+had happened, and thinks again when it knows twice as many draws.
 """
 
 import math
@@ -82,7 +82,7 @@ class Adaptation:
             return None
         if (
             not self._is_open
-            or (budget < _LEAST and not can_ask and not self._paid)
+            or (budget < _LEAST and not can_ask and self._pilot is None)
             or not np.isfinite(np.concatenate([changes for _, changes in self._seen])).all()
         ):
             self._is_open = self._is_open and budget > 0
@@ -177,21 +177,22 @@ class Adaptation:
             assert self._pilot is not None
             forecast = self._pilot.forecast("pilot")
             room = self.plan.max_passes - self.evaluation.passes
-            has_gain = forecast.draws <= _WORTH * (forecast.uniform - tally.trials) and forecast.draws * _SLACK <= room
+            has_gain = forecast.draws <= _WORTH * (forecast.uniform - tally.trials)
+            has_room = forecast.draws * _SLACK <= room  # forecasts by few flips are too large: it may have room later
             flips = self._pilot.flips.sum()
-            price = self._price if self._asks_slopes and has_gain and flips >= _SOME else math.inf
+            price = self._price if self._asks_slopes and has_gain and has_room and flips >= _SOME else math.inf
             if price <= min(_SLOPE_SHARE * forecast.draws, 0.5 * room):
                 self._ask_slopes()
                 continue
             if flips >= _FEW and not has_gain:
-                self._stay(forecast)
+                self._stay("predicted that other draws would save too little")
                 return None
             has_gain &= bool(flips >= _SOME)
-            if has_gain and (flips >= _MANY or self._spent >= _PILOT_SHARE * forecast.draws):
+            if has_gain and has_room and (flips >= _MANY or self._spent >= _PILOT_SHARE * forecast.draws):
                 return self._pilot.forecast("main")
             size = max(_LEAST, self._spent // 2)
-            if not has_gain and self._spent + self._paid + size > until:
-                self._stay(None)
+            if not (has_gain and has_room) and self._spent + self._paid + size > until:
+                self._stay("saw no room for what other draws save" if has_gain else "saw too few flips to predict a gain")
                 return None
             trials = forecast.proposal.trials(self.request.seed, self._spent, self._spent + size)
             changes = ask(trials)
@@ -207,11 +208,12 @@ class Adaptation:
         self._pilot.add(trials, changes)
         self._known.append((trials, changes))
 
-    def _stay(self, forecast: Forecast | None) -> None:
-        """Note that draws stay uniform; without a forecast, for now."""
-        self._is_open = forecast is None
-        told = "predicted that other draws would save too little" if forecast else "saw too few flips to predict a gain"
-        self._tell(f"draws stayed uniform: a pilot of {self._spent:,} {told}")
+    def _stay(self, reason: str) -> None:
+        """Note that draws stay uniform for now: a flip where none was due, early on, may hide what can be saved.
+
+        The next thought knows more draws, and costs no passes unless it sees a gain.
+        """
+        self._tell(f"draws stayed uniform: a pilot of {self._spent:,} {reason}")
 
     def _tell(self, note: str) -> None:
         """Put a note about the draws into the result, in the place of an earlier one."""
