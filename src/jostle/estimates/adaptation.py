@@ -192,7 +192,7 @@ class Adaptation:
                 return self._pilot.forecast("main")
             size = max(_LEAST, self._spent // 2)
             if not (has_gain and has_room) and self._spent + self._paid + size > until:
-                self._stay("saw no room for what other draws save" if has_gain else "saw too few flips to predict a gain")
+                self._stay("saw no room for a gain" if has_gain else "saw too few flips to predict a gain")
                 return None
             trials = forecast.proposal.trials(self.request.seed, self._spent, self._spent + size)
             changes = ask(trials)
