@@ -186,3 +186,8 @@ def test_it_runs_from_the_command_line(capsys, tmp_path, monkeypatch):
     code, _, err = run(capsys, *words, "--change", "slot:a|b")
     assert code == 2
     assert "fits no word" in err
+
+
+def test_more_changes_than_fit_into_memory_are_refused_before_they_are_drawn():
+    with pytest.raises(jostle.UsageError, match="4,000,000,000 changes, more than 10,000,000: give fewer texts, draws"):
+        jostle.change_texts(lambda texts: torch.zeros(len(texts), 2), ["two words"], change="typo", draws=2 * 10**9)

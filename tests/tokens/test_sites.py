@@ -194,3 +194,8 @@ def test_a_kind_that_a_model_lacks_is_not_offered_again():
     with pytest.raises(UsageError) as error:
         find_sites(nn.Linear(2, 2), "mlp")
     assert str(error.value).startswith("site='mlp' is not found in Linear: give a path or pattern")
+
+
+def test_a_site_that_is_no_text_is_one_line():
+    with pytest.raises(jostle.UsageError, match="site=False must be a text"):
+        jostle.depth(nn.Linear(2, 2), torch.ones(3, 2), site=False)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+import jostle
 from jostle import Embeddings, Rows, Words
 from jostle.base.errors import UsageError
 from jostle.tokens import Inputs, TokenFunction
@@ -160,3 +161,12 @@ def test_an_encoder_answers_with_its_pooler_or_the_mean_of_its_real_tokens(kind)
             mean = alone.last_hidden_state[0].mean(dim=0)
             expected = alone.pooler_output[0] if kind == "roberta" else mean
             torch.testing.assert_close(found[row], expected)
+
+
+def test_an_empty_list_of_texts_or_ids_is_one_line():
+    for call in (
+        lambda: jostle.measure(lambda x: x, [], tokens="words", perturbation="deletion"),
+        lambda: jostle.influence(lambda x: x, [], perturbation=jostle.ReplaceBy(1)),
+    ):
+        with pytest.raises(jostle.UsageError, match="inputs are empty: there is nothing to measure"):
+            call()

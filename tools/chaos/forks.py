@@ -19,7 +19,7 @@ from pathlib import Path
 USUAL = (0, 1, 2)  # exit codes of a command that ended by itself
 TRACEBACK = "Traceback (most recent call last)"
 UNEXPECTED = "jostle: unexpected"  # the line that stands for a traceback
-_MEMORY = 8 * 2**30  # bytes of address space that one command may use
+MEMORY = 8 * 2**30  # bytes of address space that one command may use
 _LEFT_TO_US = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -110,7 +110,7 @@ class Running:
         return Outcome(code, texts[0], texts[1], taken, is_late)
 
 
-def command(words: list[str], *, memory: int | None = _MEMORY) -> Callable[[], int | None]:
+def command(words: list[str], *, memory: int | None = MEMORY) -> Callable[[], int | None]:
     """What ``jostle WORDS`` does, for ``Running``; ``memory`` bounds its address space."""
 
     def act() -> int | None:

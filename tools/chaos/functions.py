@@ -4,6 +4,7 @@ Hypothesis draws the arguments. A result is sound if its numbers are finite, in 
 """
 
 import math
+import resource
 import traceback
 import warnings
 from collections.abc import Callable, Mapping
@@ -16,6 +17,7 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
 import jostle
+from chaos import forks
 from chaos.record import Count
 from jostle.base.errors import JostleError
 
@@ -100,6 +102,63 @@ def try_compare(model: Any, other: Any, inputs: Any, view: Any, perturbation: An
     return "compared"
 
 
+def try_sweep(model: Any, inputs: Any, view: Any, stds: Any, response: Any) -> str:
+    """``sweep`` with anything."""
+    found = jostle.sweep(model, inputs, tokens=view, stds=stds, response=response, plan=jostle.Grid(1))
+    for row in found.rows():
+        if not is_sound(row["value"], row["low"], row["high"], is_share=response == "flip"):
+            raise AssertionError(f"unsound: {row}")
+    return "measured"
+
+
+def try_stability(model: Any, inputs: Any, rho: Any, response: Any, draws: Any) -> str:
+    """``stability`` with anything."""
+    found = jostle.stability(model, inputs, rho=rho, response=response, plan=jostle.Grid(draws))
+    for point in found.points:
+        if not is_sound(point.value, point.low, point.high, is_share=response == "agreement"):
+            raise AssertionError(f"unsound: {point}")
+    return "measured"
+
+
+def try_certify(model: Any, inputs: Any, std: Any, draws: Any, alpha: Any) -> str:
+    """``certify`` with anything."""
+    found = jostle.certify(model, inputs, std=std, draws=draws, selection=10, alpha=alpha)
+    if not all(math.isfinite(radius) and radius >= 0 for radius in found.radii):
+        raise AssertionError(f"unsound: {found.radii}")
+    return "certified"
+
+
+def try_worst_case(model: Any, inputs: Any, view: Any, radius: Any, response: Any, steps: Any) -> str:
+    """``worst_case`` with anything."""
+    found = jostle.worst_case(
+        model, inputs, tokens=view, radius=radius, response=response, starts=1, steps=steps, draws=2
+    )
+    str(found)
+    return "searched"
+
+
+def try_depth(model: Any, inputs: Any, site: Any, std: Any, response: Any) -> str:
+    """``depth`` with anything."""
+    str(jostle.depth(model, inputs, site=site, std=std, response=response, plan=jostle.Grid(1)))
+    return "measured"
+
+
+def try_influence(model: Any, prompts: Any, response: Any, half_width: Any, max_passes: Any) -> str:
+    """``influence`` with anything."""
+    found = jostle.influence(
+        model, prompts, perturbation=jostle.ReplaceBy(4), response=response, half_width=half_width,
+        max_passes=max_passes,
+    )  # fmt: skip
+    str(found)
+    return "measured"
+
+
+def try_change_texts(model: Any, texts: Any, change: Any, draws: Any, words: Any) -> str:
+    """``change_texts`` with anything."""
+    str(jostle.change_texts(model, texts, change=change, draws=draws, words=words))
+    return "changed"
+
+
 def try_boolean(values: Any, n: Any) -> str:
     """``boolean.analyse`` with anything."""
     found = jostle.boolean.analyse(values, n=n)
@@ -150,6 +209,30 @@ def _identity(x: Any) -> Any:
     return x
 
 
+def _next_is_last(ids: Any) -> Any:
+    """A language model that says the last word again."""
+    return torch.nn.functional.one_hot(ids, 5).double()
+
+
+def _lengths(texts: Any) -> Any:
+    """A classifier of texts: whether the number of letters is odd."""
+    return np.array([len(text) % 2 for text in texts])
+
+
+_TWO_LAYERS = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.Linear(3, 2)).float()
+_TEXTS = st.one_of(
+    st.lists(st.text(max_size=8), max_size=3),
+    st.sampled_from(["one text", [""], [" "], ["a", None], [1, 2], [b"x"], np.array(["a b"]), ("a b",), {"a": "b"}]),
+    _TENSORS,
+)
+_PROMPTS = st.one_of(
+    st.lists(st.lists(st.integers(-2, 6), max_size=4), max_size=3), st.sampled_from([["a b"], "a b", [[1.5]]]), _TENSORS
+)
+_CHANGES = st.one_of(
+    st.sampled_from(["case", "ocr", "typo:swap", "typo:nope", "slot:a|b", "slot:", "alternatives:nope.csv"]), _ODD
+)
+
+
 def _mostly(right: Any, odd: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     """Three times of four what is right."""
     return st.integers(0, 3).flatmap(lambda number: odd if number == 0 else st.just(right))
@@ -176,6 +259,77 @@ ATTACKS: dict[str, tuple[Callable[..., str], tuple[st.SearchStrategy[Any], ...]]
             _mostly(_INPUTS, _TENSORS),
             _mostly("coordinates", _VIEWS),
             _mostly("gaussian-noise:1", _PERTURBATIONS),
+        ),
+    ),
+    "sweep": (
+        try_sweep,
+        (
+            _mostly(_identity, _MODELS),
+            _mostly(_INPUTS, _TENSORS),
+            _mostly("coordinates", _VIEWS),
+            _mostly([0.5, 2.0], st.one_of(st.lists(_ODD, max_size=3), _ODD)),
+            _mostly("flip", _RESPONSES),
+        ),
+    ),
+    "stability": (
+        try_stability,
+        (
+            _mostly(_identity, _MODELS),
+            _mostly(_INPUTS, _TENSORS),
+            _mostly([0.5, 0.9], st.one_of(st.lists(_ODD, max_size=3), _ODD)),
+            _mostly("agreement", st.one_of(st.just("correlation"), _ODD)),
+            _mostly(1, _ODD),
+        ),
+    ),
+    "certify": (
+        try_certify,
+        (
+            _mostly(_identity, _MODELS),
+            _mostly(_INPUTS, _TENSORS),
+            _mostly(1.0, _ODD),
+            _mostly(20, _ODD),
+            _mostly(0.05, _ODD),
+        ),
+    ),
+    "worst_case": (
+        try_worst_case,
+        (
+            _mostly(torch.nn.Linear(4, 2).float(), _MODELS),
+            _mostly(_INPUTS.float(), _TENSORS),
+            _mostly("coordinates", _VIEWS),
+            _mostly(1.0, st.one_of(st.lists(_ODD, max_size=3), _ODD)),
+            _mostly("flip", _RESPONSES),
+            _mostly(1, _ODD),
+        ),
+    ),
+    "depth": (
+        try_depth,
+        (
+            _mostly(_TWO_LAYERS, _MODELS),
+            _mostly(_INPUTS.float(), _TENSORS),
+            _mostly("0", st.one_of(st.sampled_from(["residual", "*", "head", "nope"]), _ODD)),
+            _mostly(1.0, _ODD),
+            _mostly("flip", _RESPONSES),
+        ),
+    ),
+    "influence": (
+        try_influence,
+        (
+            _mostly(_next_is_last, _MODELS),
+            _mostly([[1, 2, 3]], _PROMPTS),
+            _mostly(None, _RESPONSES),
+            _mostly(0.5, _ODD),
+            _mostly(200, _ODD),
+        ),
+    ),
+    "change_texts": (
+        try_change_texts,
+        (
+            _mostly(_lengths, _MODELS),
+            _mostly(["a fine film", "so so"], _TEXTS),
+            _mostly("typo", _CHANGES),
+            _mostly(1, _ODD),
+            _mostly(None, _ODD),
         ),
     ),
     "boolean": (try_boolean, (_mostly([1, -1, -1, 1], _TABLES), st.one_of(st.sampled_from([None, 1, 2, 3]), _ODD))),
@@ -239,6 +393,7 @@ def _shown(arguments: tuple[Any, ...]) -> str:
 
 def run(_: Path, number: int, chosen: int, keep: Callable[[Count], None], __: Mapping[str, int]) -> None:
     """So many calls in all; arguments as of ``kills.run``."""
+    resource.setrlimit(resource.RLIMIT_AS, (forks.MEMORY, forks.MEMORY))  # a number that is too large ends here
     count = Count()
     for name in ATTACKS:
         attack(name, max(number // len(ATTACKS), 1), chosen, count)

@@ -1,7 +1,7 @@
 """Kills at random moments: whatever is killed, and how, goes on when it is started again and ends with the same bytes.
 
-What is killed: every study at smoke scale, and commands that write a result and a page, by one process or two workers;
-and the demo. Who is killed: the process of the command, one of its workers, or all of them at once. How: SIGKILL,
+What is killed: every study at smoke scale, by one process or two workers, and every other command that writes a file.
+Who is killed: the process of the command, one of its workers, or all of them at once. How: SIGKILL,
 SIGTERM, SIGINT, SIGHUP. A command without checkpoints, such as ``jostle measure``, writes its files at the end; each
 must be whole or absent.
 """
@@ -18,6 +18,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from chaos import record, words
 from chaos.forks import TRACEBACK, UNEXPECTED, Outcome, Running, cold_command, command, members_of
 from chaos.record import Count
 from jostle import studies
@@ -43,7 +44,7 @@ class Victim:
 
     Arguments:
         name: of it.
-        words: of its command line; ``{out}`` is the folder for what it writes.
+        words: of its command line; ``{out}`` is the folder for what it writes, ``{home}`` that of what it reads.
         can_have_workers: whether it takes ``--workers``.
     """
 
@@ -51,10 +52,10 @@ class Victim:
     words: tuple[str, ...]
     can_have_workers: bool = False
 
-    def command(self, out: Path, workers: int = 1) -> list[str]:
-        """The words with a folder in them."""
-        words = [word.replace("{out}", str(out)) for word in self.words]
-        return [*words, "--workers", str(workers)] if workers > 1 else words
+    def command(self, out: Path, home: Path, workers: int = 1) -> list[str]:
+        """The words with the folders in them."""
+        filled = [word.replace("{out}", str(out)).replace("{home}", str(home)) for word in self.words]
+        return [*filled, "--workers", str(workers)] if workers > 1 else filled
 
 
 def victims() -> list[Victim]:
@@ -64,6 +65,7 @@ def victims() -> list[Victim]:
     sample = ("--model", "sample:mlp", *subject)
     whole = ("--model", "sample:mlp", "--data", "mnist-5000", "--limit", "50", "--quiet")
     noise = ("--perturbation", "gaussian-noise:std=1", "--max-passes", "20000")
+    images = ("--data", "drawn-digits", "--corruption", "noise,fog")
     commands = [
         Victim("measure", ("measure", *sample, *noise, *saved), can_have_workers=True),
         Victim("compare", ("compare", *sample, "--model", "sample:cnn", *noise, *saved), can_have_workers=True),
@@ -75,6 +77,11 @@ def victims() -> list[Victim]:
         Victim("stability", ("stability", *whole, "--rho", "0.5", "0.9", "--max-passes", "4000", "-o", "{out}/r.json")),
         Victim("certify", ("certify", *whole, "--std", "0.5", "--draws", "200", "-o", "{out}/r.json")),
         Victim("worst-case", ("worst-case", *sample, "--radius", "1", "--steps", "5", "-o", "{out}/r.json")),
+        *_of_texts(),
+        Victim("corrupt to arrays", ("corrupt", *images, "--limit", "20", "--out", "{out}/c.npz")),
+        Victim("corrupt to a picture", ("corrupt", *images, "--out", "{out}/c.png")),
+        Victim("try", ("try", "--no-open", "--report", "{out}/r.html")),
+        Victim("report", ("report", str(record.ROOT / "docs" / "results"), "-o", "{out}/r.html")),
         Victim("boolean", ("boolean", "majority", "--n", "13", "--figure", "{out}/f.svg")),
         Victim("demo", ("demo", "--quick", "--out", "{out}/demo")),
     ]
@@ -85,21 +92,44 @@ def victims() -> list[Victim]:
     return [*commands, *runs]
 
 
+def _of_texts() -> list[Victim]:
+    """Commands that read texts, with the small models of the mutated command lines."""
+    texts = ("--data", "csv:{home}/texts.csv", "--quiet")
+    saved = ("-o", "{out}/r.json", "--csv", "{out}/r.csv")
+    classifier, language = ("--model", "hf:{home}/classifier"), ("--model", "hf:{home}/language")
+    page, few = ("--report", "{out}/r.html"), ("--max-passes", "2000")
+    return [
+        Victim("change", ("change", *classifier, *texts, "--change", "typo", "--draws", "300", *saved, *page)),
+        Victim("influence", ("influence", *language, *texts, "--response", "kl", *few, *saved, *page)),
+        Victim("depth", ("depth", *language, *texts, "--site", "mlp", "--response", "kl", *few, *saved)),
+        Victim("measure texts", ("measure", *classifier, *texts, "--draws", "300", *saved, *page)),
+    ]
+
+
 def essence(folder: Path) -> Essence:
     """What a finished command has left in ``folder``, without what may differ from run to run: times and provenance."""
     found: Essence = {}
     for path in sorted(folder.rglob("*")):
-        if path.is_dir() or "networks" in path.parts or path.name in (".lock", ".finished", "r.html", "report.html"):
+        if path.is_dir() or "networks" in path.parts or path.name in (".lock", ".finished"):
             continue
         name = str(path.relative_to(folder))
-        if path.name == "records.jsonl":
-            for key, record in cells(path).items():
-                found[f"{name} {key}"] = record
+        if path.suffix == ".html":
+            found[name] = _whole_page(path)
+        elif path.name == "records.jsonl":
+            for key, value in cells(path).items():
+                found[f"{name} {key}"] = value
         elif path.suffix == ".json":
             found[name] = _hash(_steady(json.loads(path.read_text())))
         else:
             found[name] = _hash(path.read_bytes().decode("latin-1"))
     return found
+
+
+def _whole_page(path: Path) -> str:
+    """That a page is whole; it has times in it."""
+    if not path.read_text(encoding="utf-8").rstrip().endswith("</html>"):
+        raise ValueError(f"{path.name} is cut")
+    return "whole"
 
 
 def cells(path: Path) -> dict[str, str]:
@@ -108,10 +138,10 @@ def cells(path: Path) -> dict[str, str]:
     found = {}
     for key in store:
         if not key.startswith(("session/", "provenance")):
-            record = dict(store[key])
+            kept = dict(store[key])
             for name in ("session", "seconds", "warnings", *_VARYING):
-                record.pop(name, None)
-            found[key] = _hash(_steady(record))
+                kept.pop(name, None)
+            found[key] = _hash(_steady(kept))
     return found
 
 
@@ -143,6 +173,10 @@ class Attack:
         self.work, self.rng, self.share_of_cold = work, rng, share_of_cold
         self.count = Count()
         self._references = Store(work / "references.jsonl")
+        self._home = work / "home"
+        if not (self._home / "language").exists():
+            words.make_folder(self._home)
+            words.add_text_models(self._home)
 
     def reference(self, victim: Victim) -> tuple[Essence, float]:
         """What the command leaves behind if nobody kills it, and the seconds that it takes."""
@@ -150,7 +184,7 @@ class Attack:
             out = self.work / "reference" / _file_name(victim.name)
             shutil.rmtree(out, ignore_errors=True)
             out.mkdir(parents=True)
-            ended = Running(command(victim.command(out), memory=None), out).outcome(LONGEST)
+            ended = Running(command(victim.command(out, self._home), memory=None), out).outcome(LONGEST)
             if ended.code or ended.is_late:
                 raise FailedError(f"{victim.name} fails though nobody kills it: {ended.code} {ended.err[-500:]}")
             self._references.append(victim.name, {"essence": essence(out), "seconds": ended.seconds})
@@ -168,7 +202,7 @@ class Attack:
             self._kill_once(victim, out, seconds)
             self._compare(victim, out, expected, whole=False)
         for attempt in range(3):
-            ended = Running(command(victim.command(out), memory=None), out).outcome(LONGEST)
+            ended = Running(command(victim.command(out, self._home), memory=None), out).outcome(LONGEST)
             if ended.code == 0:
                 break
             if attempt == 2 or TRACEBACK in ended.err or UNEXPECTED in ended.err:
@@ -184,7 +218,7 @@ class Attack:
         who = rng.choice(("parent", "worker", "worker", "group", "group") if workers > 1 else ("parent",))
         how = rng.choice(list(SIGNALS))
         act = cold_command if is_cold else command
-        running = Running(act(victim.command(out, workers), memory=None), out)
+        running = Running(act(victim.command(out, self._home, workers), memory=None), out)
         mean = min(max(seconds / _PARTS_OF_A_RUN, _SOON), _LATE)
         begins = _COLD if is_cold or workers > 1 else 0.0  # Python itself has started, here or in the workers
         if running.wait(begins + rng.expovariate(1 / (mean + begins))):
@@ -259,10 +293,11 @@ def _written(out: Path) -> Essence:
     for path in out.rglob("records.jsonl"):
         name = str(path.relative_to(out))
         found |= {f"{name} {key}": value for key, value in cells(path).items()}
+    found |= {path.name: _whole_page(path) for path in out.glob("r.html")}
     for path in out.glob("r.json"):
-        record = json.loads(path.read_text())
-        if not is_partial(record):
-            found[path.name] = _hash(_steady(record))
+        result = json.loads(path.read_text())
+        if not is_partial(result):
+            found[path.name] = _hash(_steady(result))
     return found
 
 
@@ -294,7 +329,7 @@ def run(work: Path, number: int, seed: int, keep: Callable[[Count], None], kille
         for victim in sorted(order, key=lambda one: killed.get(one.name, 0)):  # those that were spared so far first
             if done < number:
                 try:
-                    attack.attack(victim, rng.randint(20, 34))
+                    attack.attack(victim, rng.randint(12, 20))
                 except FailedError as error:
                     attack.count.fault("fails by itself", str(error))
                 done += sum(attack.count.tried.values())

@@ -102,6 +102,8 @@ TEXT_LINES = (
     "depth --model py:net.py:make --data inputs.npy --site 1 --draws 1 --quiet",
 )
 
+COMMANDS = frozenset(line.split()[0] for line in (*LINES, *TEXT_LINES))
+
 
 def make_folder(folder: Path) -> None:
     """A folder with files of a user, which the commands above read."""
@@ -123,6 +125,7 @@ def make_folder(folder: Path) -> None:
 
 def add_text_models(folder: Path) -> None:
     """A classifier of texts and a language model, small and random, as transformers saves them."""
+    import torch
     from tokenizers import Tokenizer, models, pre_tokenizers
     from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSequenceClassification
 
@@ -133,6 +136,7 @@ def add_text_models(folder: Path) -> None:
     wide = {"vocab_size": len(words), "pad_token_id": 0}
     bert = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 8}
     gpt = {"n_embd": 8, "n_layer": 1, "n_head": 2, "n_positions": 16, "bos_token_id": 1, "eos_token_id": 1}
+    torch.manual_seed(0)  # other folders have the same models
     for name, made in (
         ("classifier", AutoModelForSequenceClassification.from_config(AutoConfig.for_model("bert", **bert, **wide))),
         ("language", AutoModelForCausalLM.from_config(AutoConfig.for_model("gpt2", **gpt, **wide))),
@@ -173,7 +177,7 @@ def attack(words: list[str], folder: Path, count: Count) -> Outcome:
     if is_served and ended.is_late and "jostle plays at" in ended.out:
         ended = Outcome(0, ended.out, ended.err, ended.seconds)
     count.tried["command lines"] += 1
-    count.where[words[0] if words and words[0].isalpha() and len(words[0]) < 20 else "other"] += 1
+    count.where[words[0] if words and words[0] in COMMANDS else "none of them"] += 1
     _judge(words, ended, count)
     if _own(folder) != before:
         if "--force" not in words:

@@ -4,11 +4,12 @@ A changed word may become other tokens, and more or fewer of them, so texts are 
 result says for each word how often its change flipped the prediction, and which tokens of the unchanged text it has.
 """
 
+import itertools
 import json
 import math
 import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
@@ -41,6 +42,7 @@ from jostle.tokens import Inputs, TokenFunction, Words
 
 Answer = Callable[[Sequence[str]], Tensor]
 _AT_ONCE = 512  # changed texts between two lines of progress
+_MOST = 10_000_000  # changes; each takes some hundred bytes
 _UNIFORMS = 2  # numbers that a change is made from
 
 
@@ -101,7 +103,7 @@ def change_texts(
     if not len(trials):
         raise UsageError(f"change={made.describe()} fits no word of the {len(listed):,} texts")
     clean = [text for text, _ in prepared]
-    changed = [_changed(made, prepared[row], place, uniforms) for row, place, uniforms in trials]
+    changed = (_changed(made, prepared[row], place, uniforms) for row, place, uniforms in trials)
     changes = _ask(answerer, clean, changed, [row for row, _, _ in trials], said, progress)
     result = _result(name, made, said, prepared, trials, changes, answerer, drawn, clusters, level, seed)
     for text in result.warnings:
@@ -121,6 +123,9 @@ def _read(texts: Any) -> list[str]:
 
 
 def _trials(spans: Sequence[Sequence[Span]], draws: int, words: int | None, seed: int) -> list[Trial]:
+    asked = draws * sum(len(places) if words is None else min(len(places), words) for places in spans)
+    if asked > _MOST:
+        raise UsageError(f"these are {asked:,} changes, more than {_MOST:,}: give fewer texts, draws or words")
     found = []
     for row, places in enumerate(spans):
         kept = np.arange(len(places))
@@ -190,28 +195,30 @@ class Answerer:
 def _ask(
     answer: Answerer,
     clean: Sequence[str],
-    changed: Sequence[str],
+    changed: Iterable[str],
     rows: Sequence[int],
     response: Response,
     progress: progress_bar.Progress,
 ) -> Floats:
-    """The change in each trial; NaN where an output is not finite. A text that came out as it was has no change."""
+    """The change in each trial; NaN where an output is not finite. A text that came out as it was has no change.
+
+    Texts are made when they are asked about: a word is small, and the text around it is not.
+    """
     needed = sorted(set(rows))
     reference = response.reference(answer([clean[row] for row in needed]))
     at = {row: number for number, row in enumerate(needed)}
-    changes = np.zeros(len(changed))
-    moved = [place for place, text in enumerate(changed) if text != clean[rows[place]]]
+    changes = np.zeros(len(rows))
+    moved = ((place, text) for place, text in enumerate(changed) if text != clean[rows[place]])
     report = progress_bar.reporter(progress, answer.name)
-    for start in range(0, len(moved), _AT_ONCE):
-        some = moved[start : start + _AT_ONCE]
-        outputs = answer([changed[place] for place in some])
-        known = reference[torch.tensor([at[rows[place]] for place in some])]
+    while some := dict(itertools.islice(moved, _AT_ONCE)):
+        places = list(some)
+        outputs = answer(list(some.values()))
+        known = reference[torch.tensor([at[rows[place]] for place in places])]
         found = response.change(known, outputs).numpy()
         finite = outputs.reshape(len(outputs), -1).isfinite().all(dim=1).numpy()
-        changes[some] = np.where(finite, found, np.nan)
-        report(
-            State((start + len(some)) / len(moved), answer.passes, f"{start + len(some):,} of {len(moved):,} changes")
-        )
+        changes[places] = np.where(finite, found, np.nan)
+        done = places[-1] + 1
+        report(State(done / len(rows), answer.passes, f"{done:,} of {len(rows):,} changes"))
     report.close()
     return changes
 

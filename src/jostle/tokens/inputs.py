@@ -18,7 +18,7 @@ from jostle.data.table import DataTable, is_frame
 from jostle.data.table_file import TableFile
 from jostle.tokens.padding import DECODER, Padding, beginning_at, share_by_position
 from jostle.tokens.readout import DECODER_IDS, DECODER_MASK
-from jostle.tokens.sources import MASK_KEY, ONLY, RAGGED, Batch, as_dataset, as_tensors, collate_items, read_rows
+from jostle.tokens.sources import EMPTY, MASK_KEY, ONLY, RAGGED, Batch, as_dataset, as_tensors, collate_items, read_rows
 from jostle.tokens.text import check_ids, real_tokens, special_missing
 from jostle.tokens.text_views import SPECIAL_KEY, TextView
 from jostle.tokens.units import Units
@@ -86,7 +86,7 @@ class Inputs:
         self._tensors = tensors
         self.count = len(self.items) if self.items is not None else _common_length(self._tensors or {})
         if self.count == 0:
-            raise UsageError("inputs are empty: there is nothing to measure")
+            raise UsageError(EMPTY)
         sample = self.batch(np.zeros(1, dtype=np.int64))
         self.key = _token_key(sample, view)
         self.shape = tuple(sample[self.key].shape[1:])

@@ -22,6 +22,7 @@ Batch = dict[str, Tensor]
 ONLY = ""  # the key of a plain tensor
 MASK_KEY = "attention_mask"
 
+EMPTY = "inputs are empty: there is nothing to measure"
 RAGGED = "inputs differ in shape, so they cannot be put together: pad all to one length and give a mask"
 _MOST_MAPPED = 2**27  # bytes of a memory-mapped array that are read as a whole
 _LABELS = ("label", "labels", "label_ids", "idx")  # entries of items that are no inputs
@@ -91,6 +92,8 @@ def collate_items(items: list[Any]) -> Batch:
 def read_rows(dataset: Any) -> Batch:
     """All items of a dataset of texts, padded to the longest."""
     rows = [_input_of(dataset[index]) for index in range(len(dataset))]
+    if not rows:
+        raise UsageError(EMPTY)
     return padded([_numbers(row) if isinstance(row, Mapping) else {"input_ids": tensor_of(row)} for row in rows])
 
 
