@@ -350,3 +350,11 @@ def test_more_wrong_use(options, message):
     with pytest.raises(UsageError) as error:
         measure(**options)
     assert message in str(error.value)
+
+
+def test_a_grid_that_does_not_fit_into_memory_is_refused_before_it_is_begun():
+    with pytest.raises(UsageError, match="draws=5,000,000,000 of 4 tokens are more than 20,000,000 passes"):
+        jostle.measure(
+            lambda x: x, torch.ones(5, 4), tokens="coordinates", perturbation="gaussian-noise:1",
+            plan=jostle.Grid(5 * 10**9),
+        )  # fmt: skip

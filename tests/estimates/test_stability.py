@@ -268,3 +268,8 @@ def test_inputs_that_cannot_be_used_are_refused():
 def test_rhos_are_sorted_and_each_once():
     assert read_rhos(torch.tensor([0.75, 0.5, 0.75])) == (0.5, 0.75)
     assert read_rhos(0.9) == (0.9,)
+
+
+def test_a_response_that_is_no_text_is_one_line():
+    with pytest.raises(UsageError, match=r"response=\[\] must be agreement"):
+        jostle.stability(lambda x: x, torch.ones(3, 4), response=[])

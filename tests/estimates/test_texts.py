@@ -191,3 +191,14 @@ def test_it_runs_from_the_command_line(capsys, tmp_path, monkeypatch):
 def test_more_changes_than_fit_into_memory_are_refused_before_they_are_drawn():
     with pytest.raises(jostle.UsageError, match="4,000,000,000 changes, more than 10,000,000: give fewer texts, draws"):
         jostle.change_texts(lambda texts: torch.zeros(len(texts), 2), ["two words"], change="typo", draws=2 * 10**9)
+
+
+def test_a_number_in_the_place_of_texts_is_one_line():
+    with pytest.raises(UsageError, match="texts must be a list of at least one text, and 3 is none"):
+        jostle.change_texts(lambda texts: torch.zeros(len(texts), 2), 3, change="typo")
+
+
+def test_a_tensor_in_the_place_of_texts_is_one_line():
+    with pytest.raises(UsageError) as raised:
+        jostle.change_texts(lambda texts: torch.zeros(len(texts), 2), torch.ones(2, 2, 2), change="typo")
+    assert str(raised.value) == "texts must be a list of at least one text, and a Tensor is none"

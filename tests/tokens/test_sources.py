@@ -192,3 +192,16 @@ def test_what_cannot_be_read_is_one_line(inputs, said):
 
 def test_arrays_of_other_kinds_are_no_tensors():
     assert as_tensors(object()) is None
+
+
+def test_an_array_that_was_turned_round_is_read():
+    """``x[::-1]`` and ``images[:, :, ::-1]`` have strides that torch does not take."""
+    array = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
+    for turned in (array[::-1], array[:, ::-1, ::-1]):
+        assert tensor_of(turned).numpy().tolist() == turned.tolist()
+    assert jostle.measure(lambda x: x, array[0][::-1], tokens="coordinates", perturbation="gaussian-noise:1").passes
+
+
+def test_complex_numbers_are_no_token_ids():
+    with pytest.raises(UsageError, match=r"needs token ids, whole numbers of shape .*complex64"):
+        jostle.influence(lambda x: x, torch.zeros(2, 3, dtype=torch.complex64), perturbation=jostle.ReplaceBy(4))

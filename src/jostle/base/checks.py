@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from jostle.base.errors import UsageError
+from jostle.base.errors import UsageError, shown
 from jostle.base.registry import unknown_name
 
 LARGEST_LEVEL = 0.999  # Gaffke's bound is taken over 10,000 resamples
@@ -117,8 +117,8 @@ def choice(name: str, value: Any, known: Iterable[str]) -> str:
     jostle.base.errors.UsageError: unknown norm 'layr'; did you mean layer?
     """
     known = list(known)
-    if value not in known:
-        raise unknown_name(name, str(value), known)
+    if not isinstance(value, str) or value not in known:
+        raise unknown_name(name, value, known)
     return str(value)
 
 
@@ -148,19 +148,11 @@ def function(name: str, value: Any) -> Callable[..., Any]:
 
 def wrong(name: str, value: Any, expected: str, hint: str = "") -> UsageError:
     """The error for an argument that is not what was expected, in the wording of all checks."""
-    return UsageError(f"{name}={_shown(value)} must be {expected}{hint}")
+    return UsageError(f"{name}={shown(value)} must be {expected}{hint}")
 
 
 def _refuse() -> tuple[int, ...]:
     raise UsageError("not a list")
-
-
-def _shown(value: Any) -> str:
-    """A value as it was written, or its type where that would be long."""
-    if isinstance(value, np.generic):
-        value = value.item()
-    text = repr(value)
-    return text if len(text) <= 80 and "\n" not in text else f"a {type(value).__name__}"
 
 
 def _with_bounds(what: str, least: float | None, most: float | None) -> str:

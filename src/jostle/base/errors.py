@@ -4,6 +4,20 @@ Every message is one line that names the argument, the value received, what was 
 """
 
 from pathlib import Path
+from typing import Any
+
+_LONGEST = 80  # characters of a value in a message
+
+
+def shown(value: Any) -> str:
+    """A value as it was written, or its type where that would be long or many lines, as an array is.
+
+    >>> shown("fog"), shown([0.0] * 100)
+    ("'fog'", 'a list')
+    """
+    is_number = getattr(value, "shape", None) == () and type(value).__module__ == "numpy"
+    text = repr(value.item() if is_number else value)
+    return text if len(text) <= _LONGEST and "\n" not in text else f"a {type(value).__name__}"
 
 
 class JostleError(Exception):

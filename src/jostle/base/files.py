@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from jostle.base.errors import FailureError, UsageError
+from jostle.base.errors import FailureError, UsageError, shown
 
 if sys.platform != "win32":
     import fcntl
@@ -157,7 +157,7 @@ def _make_folder(path: Path, example: str) -> None:
 def read_text(path: str | Path, kind: str) -> str:
     """The text of ``path``; a missing, unreadable or binary file is an error of one line."""
     if not isinstance(path, str | os.PathLike):
-        raise UsageError(f"{kind} file {path!r} must be the name of a file")
+        raise UsageError(f"{kind} file {shown(path)} must be the name of a file")
     path = Path(path)
     try:
         return path.read_text(encoding="utf-8")

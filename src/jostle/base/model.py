@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from jostle.base.errors import FailureError, JostleError, UsageError
+from jostle.base.errors import FailureError, JostleError, UsageError, shown
 from jostle.base.origin import origin
 
 _NAMED = 5  # entries of a mapping that a message names
@@ -71,9 +71,9 @@ def on_device(device: str | torch.device, *movable: Any) -> torch.device:
             if isinstance(module, nn.Module):
                 module.to(place)
         torch.empty(0, device=place)
-    except (RuntimeError, AssertionError) as error:
+    except (RuntimeError, AssertionError, TypeError) as error:
         reason = " ".join(str(error).splitlines()[0].split())
-        raise UsageError(f"device={str(device)!r} cannot be used: {reason}") from None
+        raise UsageError(f"device={shown(device)} cannot be used: {reason}") from None
     return place
 
 

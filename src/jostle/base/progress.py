@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+from jostle.base.errors import UsageError, shown
+
 _SECONDS_BETWEEN_LINES = 2.0
 _SECONDS_UNTIL_KNOWN = 3.0  # before that, the time left is not shown
 _SHARE_UNTIL_KNOWN = 0.01
@@ -47,6 +49,8 @@ def reporter(progress: Progress, label: str) -> Reporter:
     """The reporter for the argument ``progress``: nothing, the terminal, or the caller's own function."""
     if callable(progress):
         return _Function(progress)
+    if not isinstance(progress, bool | int):
+        raise UsageError(f"progress={shown(progress)} must be True, False or a function of the state")
     if not progress:
         return _Function(lambda _: None)
     return _Bar(label) if sys.stderr.isatty() else _Lines(label)

@@ -12,7 +12,7 @@ from functools import cached_property
 from importlib.metadata import EntryPoint, entry_points
 from typing import Generic, TypeVar
 
-from jostle.base.errors import FailureError, UsageError
+from jostle.base.errors import FailureError, UsageError, shown
 
 Thing = TypeVar("Thing")
 
@@ -21,7 +21,7 @@ def unknown_name(kind: str, name: object, known: Iterable[str]) -> UsageError:
     """The error for a name that does not exist: near matches first, then everything there is."""
     known = sorted(known)
     if not isinstance(name, str):
-        return UsageError(f"{kind}={name!r} must be a name, a text; known: {', '.join(known) or 'none'}")
+        return UsageError(f"{kind}={shown(name)} must be a name, a text; known: {', '.join(known) or 'none'}")
     near = difflib.get_close_matches(name.lower(), known, n=3, cutoff=0.5)
     near = [one if one.isprintable() else repr(one) for one in near]
     hint = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(known) or 'none'}"

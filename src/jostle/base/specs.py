@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import UnionType
 from typing import Any, TypeVar
 
-from jostle.base.errors import UsageError
+from jostle.base.errors import UsageError, shown
 from jostle.base.registry import Registry, unknown_name
 
 Thing = TypeVar("Thing")
@@ -35,7 +35,7 @@ def build(registry: Registry[type[Thing]], spec: str | Thing, argument: str, kin
                 f"docs/add-your-own.md shows, or give one of jostle's objects or names: {known}"
             )
         raise UsageError(
-            f"{argument}={spec!r} is not a {registry.kind}; give one of jostle's objects or names: {known}"
+            f"{argument}={shown(spec)} is not a {registry.kind}; give one of jostle's objects or names: {known}"
         )
     return spec
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from jostle.base.errors import UsageError
+from jostle.base.errors import UsageError, shown
 
 RHOS = (0.1, 0.5, 0.9)  # the default of printed analyses
 
@@ -96,7 +96,7 @@ def check_rho(rho: ArrayLike) -> NDArray[np.float64]:
     try:
         rhos = np.asarray(rho, dtype=np.float64)
     except (TypeError, ValueError):
-        raise UsageError(f"rho={rho!r} must be a number between -1 and 1, or several") from None
+        raise UsageError(f"rho={shown(rho)} must be a number between -1 and 1, or several") from None
     if not np.all(np.abs(rhos) <= 1):
-        raise UsageError(f"rho={rho!r} must lie between -1 and 1: it is the correlation of x and x'")
+        raise UsageError(f"rho={shown(rho)} must lie between -1 and 1: it is the correlation of x and x'")
     return rhos

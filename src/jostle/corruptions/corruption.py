@@ -16,7 +16,7 @@ from scipy import special
 from torch import Tensor
 
 from jostle.base import checks
-from jostle.base.errors import UsageError
+from jostle.base.errors import UsageError, shown
 from jostle.base.randomness import Stream
 from jostle.base.registry import Registry, unknown_name
 
@@ -242,7 +242,7 @@ def _put(
 def find(name: Any) -> Corruption:
     """The corruption called ``name``; raises with near matches if there is none."""
     if not isinstance(name, str):
-        raise UsageError(f"name={name!r} must be the name of a corruption, for example 'fog'; names() lists them")
+        raise UsageError(f"name={shown(name)} must be the name of a corruption, for example 'fog'; names() lists them")
     return CORRUPTIONS.get(name)
 
 
@@ -257,7 +257,7 @@ def read_names(corruptions: Any) -> tuple[str, ...]:
     try:
         chosen = tuple(dict.fromkeys(find(name).name for name in corruptions))
     except TypeError:
-        raise UsageError(f"corruptions={corruptions!r} must be names or a family, for example 'common'") from None
+        raise UsageError(f"corruptions={shown(corruptions)} must be names or a family, for example 'common'") from None
     if not chosen:
         raise UsageError("corruptions is empty; name at least one, or a family, for example 'common'")
     return chosen
@@ -267,7 +267,7 @@ def read_severities(severities: Any) -> tuple[int, ...]:
     """Severities from 1 to 5, each once."""
     if isinstance(severities, str) or not hasattr(severities, "__iter__"):
         example = f"[{severities}]" if isinstance(severities, int) else "[1, 2]"
-        raise UsageError(f"severities must be a list, got {severities!r}; write {example}")
+        raise UsageError(f"severities must be a list, got {shown(severities)}; write {example}")
     chosen = severities.tolist() if isinstance(severities, Tensor) else list(severities)
     for severity in chosen:
         checks.whole("severity", severity, least=0, most=MOST_SEVERE)
@@ -376,7 +376,8 @@ def read_range(value_range: Any) -> Range:
         low, high = np.nan, np.nan
     if not (np.isfinite(low) and np.isfinite(high) and low < high):
         raise UsageError(
-            f"value_range={value_range!r} must be the values of black and white, the smaller first, for example (0, 1)"
+            f"value_range={shown(value_range)} must be the values of black and white, the smaller first, for example "
+            "(0, 1)"
         )
     return low, high
 

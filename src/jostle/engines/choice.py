@@ -39,7 +39,7 @@ def choose(
         if (workers, address, cpus, gpus) != (None,) * 4:
             raise UsageError("workers, address, cpus and gpus are arguments of the engine: give them there")
         return engine
-    if engine is not None and engine not in NAMES:
+    if engine is not None and (not isinstance(engine, str) or engine not in NAMES):
         raise checks.wrong("engine", engine, ", ".join(NAMES))
     if workers is not None:
         checks.whole("workers", workers, least=1)

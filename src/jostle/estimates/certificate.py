@@ -41,6 +41,7 @@ _ARRAYS: dict[str, Any] = {  # one number for each input
     "doubts": np.float64,
 }  # fmt: skip
 _AT_ONCE = 4096  # draws between two lines of progress
+_MOST = 10**7  # draws of an input, which are in memory together
 
 
 def certify(
@@ -89,7 +90,8 @@ def certify(
 
 def check_certify(std: float, draws: int, selection: int, alpha: float) -> GaussianNoise:
     """The noise, if all numbers can be used."""
-    checks.sizes(draws=draws, selection=selection)
+    checks.whole("draws", draws, least=1, most=_MOST)
+    checks.whole("selection", selection, least=1, most=_MOST)
     checks.number("alpha", alpha, above=0, below=0.5)
     return GaussianNoise(checks.number("std", std, above=0))
 

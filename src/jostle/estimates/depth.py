@@ -27,7 +27,7 @@ from jostle.responses import Response
 from jostle.sampling import DefaultPlan, Plan
 from jostle.tokens import Embeddings, Inside
 from jostle.tokens.readout import gives_labels
-from jostle.tokens.sites import as_vectors, find_sites
+from jostle.tokens.sites import KINDS, as_vectors, find_sites
 from jostle.tokens.sources import as_tensors
 
 if TYPE_CHECKING:
@@ -81,6 +81,8 @@ def depth(
         name: how messages and files call the model.
     """
     network, checked = network_of(model), checks.number("std", std, least=0)
+    if not isinstance(site, str):
+        raise checks.wrong("site", site, f"a text: {', '.join(KINDS)}, or a path or pattern of model.named_modules()")
     if (head is None) == (site == "head"):
         raise UsageError(f"site={site!r} and head={head!r}: give head= with site='head', and only with it")
     read = read_prompts(inputs, [model])

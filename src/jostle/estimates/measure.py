@@ -11,6 +11,7 @@ from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from jostle.base import checks
 from jostle.base import progress as progress_bar
 from jostle.base.errors import UsageError
 from jostle.base.estimate import provenance
@@ -223,6 +224,7 @@ def _run_refined(
     engine: Engine,
 ) -> Comparison:
     """``run_request``, with what labels and clusters add."""
+    checks.truth("samples", samples)
     if labels is None and cluster is None:
         return run_request(request, models, inputs, progress, samples=samples, engine=engine)
     held = request.read_inputs(inputs, models.values())

@@ -201,12 +201,12 @@ def _plan(plan: Plan | DefaultPlan | str) -> Plan | DefaultPlan:
 
 
 def _target(target: str) -> Target:
-    if target not in get_args(Target):
+    if not isinstance(target, str) or target not in get_args(Target):
         raise checks.wrong("target", target, " or ".join(f"{name} ({meaning})" for name, meaning in TARGETS.items()))
     return target  # type: ignore[return-value]
 
 
 def _average(average: str) -> Average:
-    if average not in get_args(Average):
+    if not isinstance(average, str) or average not in get_args(Average):
         raise checks.wrong("average", average, "macro (inputs weigh the same) or micro (tokens weigh the same)")
     return average  # type: ignore[return-value]

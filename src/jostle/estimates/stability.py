@@ -197,7 +197,7 @@ def read_rhos(rho: Any) -> tuple[float, ...]:
 
 def as_response(response: str) -> Of:
     """``response`` if it is ``agreement`` or ``correlation``."""
-    if response not in OF:
+    if not isinstance(response, str) or response not in OF:
         raise checks.wrong("response", response, " or ".join(f"{name} ({text})" for name, text in OF.items()))
     return response  # type: ignore[return-value]
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from jostle.base import checks, specs
 from jostle.base import progress as progress_bar
-from jostle.base.errors import FailureError, UsageError
+from jostle.base.errors import FailureError, UsageError, shown
 from jostle.base.estimate import OTHER, TARGETS, Interval
 from jostle.base.files import write_text
 from jostle.base.registry import unknown_name
@@ -477,7 +477,7 @@ def read_strengths(stds: Any) -> tuple[float, ...]:
     """The strengths from weak to strong, each once."""
     values = stds.tolist() if hasattr(stds, "tolist") else stds
     if isinstance(values, str) or not isinstance(values, Sequence | set | frozenset):
-        raise UsageError(f"stds={stds!r} must be a list of strengths, for example stds=[0.5, 1, 2, 5]")
+        raise UsageError(f"stds={shown(stds)} must be a list of strengths, for example stds=[0.5, 1, 2, 5]")
     if not values:
         raise UsageError("stds is empty: give the strengths of the noise, for example stds=[0.5, 1, 2, 5]")
     for value in values:

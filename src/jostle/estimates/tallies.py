@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from jostle.base.errors import UsageError
 from jostle.base.estimate import Interval
 from jostle.estimates.request import Request
 from jostle.estimates.result import Floats, MeanChange, Profile
@@ -47,6 +48,7 @@ class Support:
 BINARY = Support((0, 1))
 TERNARY = Support((-1, 0, 1))
 REAL = Support()
+_MOST_AT_ONCE = 20_000_000  # trials of one input, which are in memory together
 
 
 @dataclass
@@ -80,6 +82,11 @@ class GridTally:
         self._by_token = self.request.average == "micro"  # all tokens weigh the same, or all inputs
         self._is_exact = self.request.perturbation.is_deterministic  # then the whole grid is the exact answer
         tokens = int(np.prod(self.inputs.positions))
+        if tokens * self.draws > _MOST_AT_ONCE:
+            raise UsageError(
+                f"draws={self.draws:,} of {tokens:,} tokens are more than {_MOST_AT_ONCE:,} passes for one input: give "
+                "fewer draws, or none, and sampling stops when the interval is narrow"
+            )
         self.per_input = np.full(self.num_inputs, np.nan)
         self._noise_variance = np.zeros(self.num_inputs)  # of each input's mean, from its noise alone
         self._trials_of = np.zeros(self.num_inputs)  # finite trials of each input

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from jostle.base import checks, specs
 from jostle.base import progress as progress_bar
-from jostle.base.errors import FailureError, UsageError
+from jostle.base.errors import FailureError, UsageError, shown
 from jostle.base.estimate import Estimate, Interval, provenance
 from jostle.base.files import write_text
 from jostle.base.model import call, eval_mode, logits_of
@@ -115,10 +115,12 @@ Trial = tuple[int, int, tuple[float, ...]]  # text, place among its spans, unifo
 
 
 def _read(texts: Any) -> list[str]:
-    listed = [texts] if isinstance(texts, str) else list(texts)
+    listed = [texts] if isinstance(texts, str) or not isinstance(texts, Iterable) else list(texts)
     wrong = [text for text in listed if not isinstance(text, str)]
     if not listed or wrong:
-        raise UsageError("texts must be a list of at least one text" + (f", and {wrong[0]!r} is none" if wrong else ""))
+        raise UsageError(
+            "texts must be a list of at least one text" + (f", and {shown(wrong[0])} is none" if wrong else "")
+        )
     return listed
 
 

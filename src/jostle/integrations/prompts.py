@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from jostle.base import checks
 from jostle.base.errors import UsageError
 from jostle.data.table import column_of_texts
 from jostle.data.text_dataset import TextDataset
@@ -94,6 +95,8 @@ class Prompts:
     @classmethod
     def of_ids(cls, rows: Sequence[Sequence[int]]) -> "Prompts":
         """Texts that are token ids already, of any lengths."""
+        if not isinstance(rows, Iterable):
+            raise checks.wrong("prompts", rows, "lists of token ids, for example [[5, 6, 7], [8]]")
         checked = [_checked_ids(number, row) for number, row in enumerate(rows)]
         return cls(_padded(checked), [[Piece(f"{one} ", (at,)) for at, one in enumerate(row)] for row in checked])
 
@@ -157,7 +160,11 @@ def _listed(texts: str | Iterable[str]) -> list[str]:
 
 
 def _checked_ids(number: int, row: Sequence[int]) -> list[int]:
-    if not len(row) or any(isinstance(one, bool) or int(one) != one or one < 0 for one in row):
+    if (
+        not isinstance(row, Sequence | np.ndarray | Tensor)
+        or not len(row)
+        or any(isinstance(one, bool) or int(one) != one or one < 0 for one in row)
+    ):
         raise UsageError(f"prompt {number} must be token ids, whole numbers of at least 0, at least one of them")
     return [int(one) for one in row]
 

@@ -73,7 +73,7 @@ class TokenFunction:
         self.site = Site(model, view, name, takes_whole=True) if isinstance(view, Embeddings | Inside) else None
         if inputs.padding is not None:
             check_fits(model, inputs.ids(), inputs.padding, inputs.has_mask, name)
-        self.device = on_device(device, model) if device else device_of(model)
+        self.device = device_of(model) if device is None else on_device(device, model)
 
     def move(self, device: str) -> None:
         """Ask the model there from now on."""

@@ -54,6 +54,8 @@ def tensor_of(value: Any, name: str = "inputs") -> Tensor:
         raise UsageError(f"{name} are {kind}{hint}")
     if not array.dtype.isnative:
         array = array.astype(array.dtype.newbyteorder("="))
+    if any(stride < 0 for stride in array.strides):  # as x[::-1] has, which torch cannot read
+        array = array.copy()
     with warnings.catch_warnings():  # nothing is written into it
         warnings.filterwarnings("ignore", message=".*not writable.*")
         return torch.as_tensor(array).contiguous()

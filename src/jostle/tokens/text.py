@@ -40,7 +40,7 @@ def real_tokens(ids: Tensor, own: NDArray[np.bool_] | None, pad: int | None) -> 
 
 def check_ids(ids: Tensor | None, view: TextView) -> Tensor:
     """``ids`` if they are token ids (N, tokens)."""
-    if ids is None or ids.dim() != 2 or ids.is_floating_point() or ids.dtype == torch.bool:
+    if ids is None or ids.dim() != 2 or ids.is_floating_point() or ids.is_complex() or ids.dtype == torch.bool:
         found = "nothing" if ids is None else f"{tuple(ids.shape)} of {str(ids.dtype).removeprefix('torch.')}"
         raise UsageError(f"tokens={view.describe()} needs token ids, whole numbers of shape (N, tokens), not {found}")
     return ids

@@ -1,0 +1,46 @@
+"""Arguments in each other's place: an array where a name, a number or a switch belongs is refused in one line."""
+
+import numpy as np
+import pytest
+import torch
+
+import jostle
+
+ARRAY = np.linspace(0, 1, 30).reshape(6, 5)
+INPUTS = torch.ones(4, 4)
+MEASURE = ("tokens", "perturbation", "response", "plan", "target", "average", "device", "batch_size", "engine",
+           "workers", "progress", "samples", "level", "seed", "labels", "cluster", "mask")  # fmt: skip
+CALLS = {
+    "sweep": lambda: jostle.sweep(abs, INPUTS, tokens="coordinates", stds=ARRAY),
+    "stability": lambda: jostle.stability(abs, INPUTS, rho=ARRAY),
+    "certify": lambda: jostle.certify(abs, INPUTS, std=ARRAY),
+    "worst_case": lambda: jostle.worst_case(abs, INPUTS, tokens="coordinates", radius=ARRAY),
+    "depth": lambda: jostle.depth(torch.nn.Linear(4, 2), INPUTS, site=ARRAY),
+    "change_texts": lambda: jostle.change_texts(len, ["a b"], change=ARRAY),
+    "compare": lambda: jostle.compare(ARRAY, INPUTS, tokens="coordinates", perturbation="sign-flip"),
+    "load": lambda: jostle.load(ARRAY),
+    "data": lambda: jostle.data.load(ARRAY),
+    "models": lambda: jostle.models.create(ARRAY),
+    "run": lambda: jostle.run(ARRAY),
+    "corrupt": lambda: jostle.corruptions.corrupt(torch.rand(2, 1, 8, 8), ARRAY),
+    "value_range": lambda: jostle.corruptions.corrupt(torch.rand(2, 1, 8, 8), "fog", value_range=ARRAY),
+    "stability of bits": lambda: jostle.boolean.analyse([1, -1, -1, 1]).noise_stability(ARRAY + 5),
+    "ids": lambda: jostle.Prompts.of_ids(3),
+    "rows of ids": lambda: jostle.Prompts.of_ids([3, 4]),
+    "draws": lambda: jostle.certify(abs, INPUTS, std=1.0, draws=2**70),
+}
+
+
+@pytest.mark.parametrize("argument", MEASURE)
+def test_measure_refuses_an_array_in_one_line(argument):
+    given = {"tokens": "coordinates", "perturbation": "gaussian-noise:1"} | {argument: ARRAY}
+    with pytest.raises(jostle.UsageError) as raised:
+        jostle.measure(lambda x: x, INPUTS, **given)
+    assert len(str(raised.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_other_functions_refuse_it_too(name):
+    with pytest.raises(jostle.UsageError) as raised:
+        CALLS[name]()
+    assert len(str(raised.value).splitlines()) == 1
