@@ -147,3 +147,22 @@ def test_a_traceback_that_was_asked_for_is_no_fault():
         count = Count()
         _judge(words, Outcome(2, "", err, 0.1), count)
         assert [fault["kind"] for fault in count.faults] == faults
+
+
+def test_a_command_that_is_killed_at_once_does_not_run_the_handlers_of_the_attack(work):
+    """A fork has the handlers of its parent until it sets its own; a signal has to wait for that."""
+    import signal
+
+    from chaos.forks import Running
+
+    def ours(*_):
+        sys.exit(143)
+
+    before = signal.signal(signal.SIGTERM, ours)
+    try:
+        for _ in range(40):
+            running = Running(lambda: 0 if __import__("time").sleep(20) else 1, work)
+            running.kill(signal.SIGTERM)
+            assert running.outcome(20).code == -signal.SIGTERM
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -128,7 +128,7 @@ def test_any_word_is_any_that_the_model_knows(capsys, folder):
         ("rev.csv", "--data rev.csv is a table, not a dataset: write csv:rev.csv"),
         ("rev.tsv.gz", "write csv:rev.tsv.gz"),
         ("imgs/a.png", "is one image, not a dataset: write images:imgs for its folder"),
-        ("notes.md", "--data notes.md is a file that cannot be read: .npy, .npz, .safetensors or csv:FILE expected"),
+        ("notes.md", "a file that cannot be read: .npy, .npz, .safetensors, csv:FILE or texts:FILE expected"),
         ("mnst", "unknown dataset 'mnst'; did you mean mnist"),
     ],
 )

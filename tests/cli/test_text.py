@@ -309,3 +309,37 @@ def test_labels_nobody_asked_for_are_left_out_if_they_do_not_fit(capsys, home):
     code, out, _ = run(capsys, *words("hf:named", "csv:seven.csv"))
     assert code == 0
     assert "no accuracy, because the labels cannot be used: seven.csv column 'label' has a label 7" in out
+
+
+def test_a_plain_file_holds_a_text_on_each_line(capsys, home):
+    (home / "mine.txt").write_text("\ufeffa fine film\n\n  a dull one\n", encoding="utf-8")
+    code, out, _ = run(capsys, *words("hf:named", "texts:mine.txt"), "--json")
+    typed = run(capsys, *words("hf:named", ""), "--prompt", "a fine film", "--prompt", "a dull one", "--json")
+    assert (code, typed[0]) == (0, 0)
+    assert json.loads(out)["value"] == json.loads(typed[1])["value"]
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        ("texts:nowhere.txt", "--data texts:nowhere.txt cannot be read: No such file or directory"),
+        ("texts:bytes.txt", "--data texts:bytes.txt cannot be read: it is not text in UTF-8"),
+        ("texts:none.txt", "--data texts:none.txt is empty; expected a text on each line"),
+        ("texts:/dev/zero", "--data texts:/dev/zero: it is no ordinary file"),
+        ("I loved it", "--data 'I loved it' is no dataset: write --prompt for a text of your own"),
+    ],
+)
+def test_a_plain_file_that_cannot_be_used_is_one_line(capsys, home, data, message):
+    (home / "none.txt").write_text("\n \n")
+    (home / "bytes.txt").write_bytes(b"caf\xe9\n")
+    code, out, err = run(capsys, *words("hf:named", data))
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert message in err
+
+
+def test_a_plain_file_that_is_read_is_not_written(capsys, home):
+    (home / "mine.txt").write_text("a fine film\n")
+    code, _, err = run(capsys, *words("hf:named", "texts:mine.txt"), "-o", "mine.txt", "--force")
+    assert code == 2
+    assert "mine.txt" in err
+    assert (home / "mine.txt").read_text() == "a fine film\n"

@@ -69,9 +69,11 @@ class Running:
         self._streams = [tempfile.TemporaryFile() for _ in range(2)]  # noqa: SIM115 - closed by outcome
         sys.stdout.flush()
         sys.stderr.flush()
+        signal.pthread_sigmask(signal.SIG_BLOCK, _LEFT_TO_US)  # until the child has its own handlers, not ours
         self.pid = os.fork()
         if self.pid == 0:
             _be_child(act, folder, variables or {}, [stream.fileno() for stream in self._streams])
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _LEFT_TO_US)
         self._status: int | None = None
 
     def has_ended(self) -> bool:
@@ -191,6 +193,7 @@ def _be_child(act: Callable[[], int | None], folder: Path, variables: dict[str, 
         os.setsid()
         for number in _LEFT_TO_US:
             signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _LEFT_TO_US)
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         for number, output in enumerate(outputs, start=1):
             os.dup2(output, number)

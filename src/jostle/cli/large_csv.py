@@ -45,11 +45,11 @@ def is_large(file: str | Path) -> bool:
     return path.stat().st_size * (_PACKED if path.suffix == ".gz" else 1) > table_file.LARGE
 
 
-def check_ordinary(file: str | Path) -> None:
+def check_ordinary(file: str | Path, prefix: str = "csv:") -> None:
     """Raise for a pipe or a device, which may never end; a file that is not there is found out by its reader."""
     path = Path(file).expanduser()
     if path.exists() and not path.is_file() and not path.is_dir():
-        raise UsageError(f"--data csv:{file}: it is no ordinary file")
+        raise UsageError(f"--data {prefix}{file}: it is no ordinary file")
 
 
 def first_rows(file: str | Path, count: int = 2, quoted: str | None = None) -> list[list[str]]:

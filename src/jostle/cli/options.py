@@ -30,14 +30,16 @@ WEIGHTS_HELP = (
     "models."
 )
 DATA_HELP = (
-    "Inputs: a dataset's name (jostle list datasets), csv:FILE with texts, a .npy, .npz or .safetensors file (one "
+    "Inputs: a dataset's name (jostle list datasets), csv:FILE with texts, texts:FILE with a text on each line, a .npy, .npz or "
+    ".safetensors file (one "
     "array, or arrays named like the model's arguments; an array named labels, y or target holds the right classes), "
     "images:DIR[:size=224,seed=0,...], or py:MODULE_OR_FILE:FACTORY."
 )
 TOKENS_HELP = (
     "What a token is. Images and arrays: patches:SIZE, rows, coordinates or whole. Texts: embeddings (the vectors that "
     "enter the first layer, after their LayerNorm; the default), embeddings:before (word vectors alone) or words (the "
-    "token itself)."
+    "tokens themselves, as the tokenizer cuts them: words or pieces of words). embeddings:module=PATH is what a module "
+    "of your own model gives out."
 )
 PERTURBATION_HELP = (
     "What a token becomes: gaussian-noise:std=2, sphere:radius=1, sign-flip, uniform-token:-1/1, replace-by:0; for "

@@ -120,7 +120,7 @@ def files_read(
     options: SubjectOptions, weights: Sequence[str], *more: tuple[str, Path | None]
 ) -> list[tuple[str, str | Path | None]]:
     """Files that a command reads, each with its option, as ``check_outputs`` takes them."""
-    data = options.data.removeprefix("csv:")
+    data = options.data.removeprefix("csv:").removeprefix("texts:")
     named = [("--data", data), ("--tokenizer", options.tokenizer), *(("--weights", file) for file in weights)]
     return [*named, *more]
 

@@ -1,28 +1,52 @@
-"""Texts that are typed, what they belong to, and language models that choose among answers."""
+"""Texts that are typed or stand in plain files, what they belong to, and language models that choose among answers."""
 
 from collections.abc import Mapping
+from itertools import islice
+from pathlib import Path
 from typing import Any
 
 import torch
 
 from jostle.base.errors import UsageError
-from jostle.cli.large_csv import small_file
+from jostle.cli.large_csv import check_ordinary, is_large, small_file
 from jostle.cli.options import SubjectOptions
 from jostle.cli.texts import Texts
 from jostle.data import TextDataset
 from jostle.data.text_csv import PREFIX, load_options, read_spec
 from jostle.integrations import AnswerChoices, TextNetwork, reader_of
 
+LINES = "texts:"
+
 
 def typed_texts(options: SubjectOptions) -> TextDataset | None:
-    """The texts that were typed as ``--prompt``; None if ``--data`` names the inputs. One of the two must be given."""
+    """Texts of ``--prompt``, or of ``--data texts:FILE``; None if ``--data`` names other inputs. One must be given."""
     if (options.prompt is None) == (not options.data):
         raise UsageError("give the inputs: --data, or texts as --prompt TEXT, and not both")
-    if options.prompt is None:
+    if options.prompt is None and not options.data.startswith(LINES):
         return None
-    texts = tuple((text,) for text in options.prompt)
-    found = TextDataset("--prompt", texts, torch.zeros(len(texts), dtype=torch.int64), 1)
+    listed = _lines(options.data, options.limit) if options.prompt is None else options.prompt
+    texts = tuple((text,) for text in listed)
+    name = "--prompt" if options.prompt is not None else options.data
+    found = TextDataset(name, texts, torch.zeros(len(texts), dtype=torch.int64), 1)
     return found if options.limit is None else found.subset(min(options.limit, len(found)))
+
+
+def _lines(spec: str, limit: int | None) -> list[str]:
+    """The lines of a plain file, without empty ones."""
+    file = spec.removeprefix(LINES)
+    check_ordinary(file, LINES)
+    path = Path(file).expanduser()
+    if limit is None and is_large(path):
+        raise UsageError(f"--data {spec} is a large file: give --limit, or csv:FILE, of which some rows are drawn")
+    try:
+        with path.open(encoding="utf-8-sig") as lines:
+            found = list(islice((line.strip() for line in lines if line.strip()), limit))
+    except (OSError, UnicodeDecodeError) as error:
+        reason = "it is not text in UTF-8" if isinstance(error, UnicodeDecodeError) else error.strerror
+        raise UsageError(f"--data {spec} cannot be read: {reason}") from None
+    if not found:
+        raise UsageError(f"--data {spec} is empty; expected a text on each line")
+    return found
 
 
 def read_clusters(options: SubjectOptions, column: str, texts: Texts | None) -> list[str]:

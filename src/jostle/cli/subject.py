@@ -485,7 +485,10 @@ def check_name(spec: str) -> None:
     if path.suffix.lower() in SUFFIXES:
         raise UsageError(f"--data {spec} is one image, not a dataset: write images:{path.parent} for its folder")
     if path.is_file():
-        raise UsageError(f"--data {spec} is a file that cannot be read: {', '.join(READERS)} or csv:FILE expected")
+        known = ", ".join(READERS)
+        raise UsageError(f"--data {spec} is a file that cannot be read: {known}, csv:FILE or texts:FILE expected")
+    if " " in spec:
+        raise UsageError(f"--data {spec!r} is no dataset: write --prompt for a text of your own")
 
 
 def _first(inputs: Any, limit: int | None) -> Any:

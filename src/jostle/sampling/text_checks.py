@@ -89,7 +89,7 @@ def check_text(functions: list[TokenFunction], perturbation: Perturbation, batch
     for function in differing:
         raise UsageError(
             f"{function.name} answers differently when one of its embeddings is replaced by itself: "
-            f"tokens={inputs.view.describe()} cannot be used with it; give another module= to Embeddings"
+            f"tokens={inputs.view.describe()} cannot be used with it; use another tokens=embeddings:module=PATH"
         )
 
 

@@ -102,7 +102,7 @@ class Site:
         finally:
             handle.remove()
         if not calls:
-            raise UsageError(f"{self.name} never calls its module {self.path!r}: give another module= to Embeddings")
+            raise UsageError(f"{self.name} never calls its module {self.path!r}: use another tokens=embeddings:module=PATH")
 
     def _edit(self, edit: Edit, output: Any, shape: tuple[int, int]) -> Tensor:
         """``edit`` of what a module takes or gives out, in its own shape."""
@@ -144,7 +144,7 @@ class Site:
             does = "takes" if self.is_input else "gives out"
             raise UsageError(
                 f"module {self.path!r} of {self.name} {does} {found}, expected real numbers of shape "
-                f"({shape[0]}, {shape[1]}, dim): give another module= to Embeddings"
+                f"({shape[0]}, {shape[1]}, dim): use another tokens=embeddings:module=PATH"
             )
         return output
 
@@ -176,7 +176,7 @@ def _find(model: nn.Module, view: Embeddings | Inside, name: str) -> tuple[str, 
     if words is None or path is None:
         raise UsageError(
             f"{name} ({type(model).__name__}) does not say which module embeds its words: it has no "
-            "get_input_embeddings(); give module= to Embeddings"
+            "get_input_embeddings(); name it, tokens=embeddings:module=PATH"
         )
     if view.where == "before":
         return path, words, False
