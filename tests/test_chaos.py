@@ -166,3 +166,12 @@ def test_a_command_that_is_killed_at_once_does_not_run_the_handlers_of_the_attac
             assert running.outcome(20).code == -signal.SIGTERM
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+def test_the_same_numbers_by_one_process_or_two_are_the_same_result():
+    """Notes may say by which processes; numbers may not differ."""
+    from chaos.kills import _steady
+
+    serial, parallel = {"value": 0.5}, {"value": 0.5, "notes": ["measured in one process: ..."]}
+    assert _steady(serial) == _steady(parallel)
+    assert _steady(serial) != _steady({"value": 0.6})

@@ -33,7 +33,7 @@ _SOON, _LATE = 0.05, 1.5  # seconds, bounds of that mean
 _COLD = 0.7  # seconds after which Python has come to jostle
 _WITH_WORKERS = 0.35  # share of the kills of commands that can have worker processes
 _INTERRUPTED = 130
-_VARYING = ("provenance", "seconds", "timings")  # of results; with times or machines in them
+_VARYING = ("provenance", "seconds", "timings", "notes")  # of results; about times, machines and processes
 
 Essence = dict[str, str]  # a hash of each part of what a command leaves behind
 

@@ -102,7 +102,9 @@ class Site:
         finally:
             handle.remove()
         if not calls:
-            raise UsageError(f"{self.name} never calls its module {self.path!r}: use another tokens=embeddings:module=PATH")
+            raise UsageError(
+                f"{self.name} never calls its module {self.path!r}: use another tokens=embeddings:module=PATH"
+            )
 
     def _edit(self, edit: Edit, output: Any, shape: tuple[int, int]) -> Tensor:
         """``edit`` of what a module takes or gives out, in its own shape."""
