@@ -343,3 +343,11 @@ def test_a_plain_file_that_is_read_is_not_written(capsys, home):
     assert code == 2
     assert "mine.txt" in err
     assert (home / "mine.txt").read_text() == "a fine film\n"
+
+
+def test_an_empty_prompt_and_a_single_answer_are_named_as_they_were_given(capsys, home):
+    code, _, err = run(capsys, *words("hf:named", ""), "--prompt", " ")
+    assert (code, err) == (2, "jostle: all 1 texts of --prompt are empty\n")
+    code, _, err = run(capsys, *words("hf:named", ""), "--prompt", "a film", "--answer", "yes")
+    assert (code, err.count("\n")) == (2, 1)
+    assert "--answer is one of several: give it twice or more" in err

@@ -89,3 +89,24 @@ def test_a_factory_that_returns_a_class_is_told_so(tmp_path):
     (tmp_path / "kind.py").write_text("from torch import nn\ndef make(): return nn.Identity\n")
     with pytest.raises(UsageError, match="the factory returned the class Identity; return a model made of it"):
         integrations.load(f"py:{tmp_path / 'kind.py'}:make")
+
+
+@pytest.mark.parametrize(
+    ("spec", "meant"),
+    [
+        ("net.py", "write py:net.py:NAME, with the NAME of the function or class in it"),
+        ("net.py:make", "write py:net.py:NAME"),
+        ("./net.onnx", "write onnx:./net.onnx"),
+        ("saved", "write hf:saved"),
+        ("resnet18", "write zoo:resnet-18, a network with random weights"),
+        ("hf:saved/config.json", "saved/config.json is a file: give the folder that holds it, hf:saved"),
+    ],
+)
+def test_a_spec_without_its_prefix_is_understood(tmp_path, monkeypatch, spec, meant):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "saved").mkdir()
+    (tmp_path / "saved" / "config.json").write_text("{}")
+    with pytest.raises(UsageError) as raised:
+        integrations.load(spec)
+    assert meant in str(raised.value)
+    assert len(str(raised.value).splitlines()) == 1

@@ -98,3 +98,9 @@ def test_many_findings_are_counted_and_those_that_do_not_agree_shown():
         "6 of 7 expectations of the claim agree, 1 of 1 beyond it",
     ]
     assert in_words([finding(number) for number in range(6)])[-1] == "6 of 6 expectations of the claim agree"
+
+
+def test_a_file_in_the_place_of_a_folder_of_runs_is_said(tmp_path):
+    (tmp_path / "mine.csv").write_text("x")
+    with pytest.raises(UsageError, match=r"mine\.csv is not a folder; jostle run makes one"):
+        scoreboard(tmp_path / "mine.csv")

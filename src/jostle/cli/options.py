@@ -30,9 +30,9 @@ WEIGHTS_HELP = (
     "models."
 )
 DATA_HELP = (
-    "Inputs: a dataset's name (jostle list datasets), csv:FILE with texts, texts:FILE with a text on each line, a .npy, "
-    ".npz or .safetensors file (one array, or arrays named like the model's arguments; an array named labels, y or "
-    "target holds the right classes), images:DIR[:size=224,seed=0,...], or py:MODULE_OR_FILE:FACTORY."
+    "Inputs: a dataset's name (jostle list datasets), csv:FILE with texts, texts:FILE with a text on each line, a "
+    ".npy, .npz or .safetensors file (one array, or arrays named like the model's arguments; an array named labels, y "
+    "or target holds the right classes), images:DIR[:size=224,seed=0,...], or py:MODULE_OR_FILE:FACTORY."
 )
 TOKENS_HELP = (
     "What a token is. Images and arrays: patches:SIZE, rows, coordinates or whole. Texts: embeddings (the vectors that "

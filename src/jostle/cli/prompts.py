@@ -75,6 +75,8 @@ def with_answers(models: Mapping[str, Any], options: SubjectOptions, answers: li
     """Language models as classifiers of these answers; all models as they are if there are none."""
     if answers is None:
         return dict(models)
+    if len(answers) < 2 or not all(one.strip() for one in answers):
+        raise UsageError("--answer is one of several: give it twice or more, for example --answer yes --answer no")
     found: dict[str, Any] = {}
     for name, model in models.items():
         if not isinstance(model, TextNetwork) or model.task != "next-token":

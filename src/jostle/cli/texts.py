@@ -308,7 +308,8 @@ def _with_words(dataset: TextDataset, *, keeps_empty: bool) -> tuple[TextDataset
     """The texts that have something to jostle, and their numbers from 1."""
     full = [row for row, texts in enumerate(dataset.texts) if keeps_empty or any(text.strip() for text in texts)]
     if not full:
-        raise UsageError(f"all {len(dataset):,} texts of {dataset.name} are empty: is it the right column of texts?")
+        hint = ": is it the right column of texts?" if dataset.name.startswith(PREFIX) else ""
+        raise UsageError(f"all {len(dataset):,} texts of {dataset.name} are empty{hint}")
     return dataset.take(np.asarray(full)), [row + 1 for row in full]
 
 

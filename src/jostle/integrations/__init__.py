@@ -5,7 +5,9 @@ the inputs that a model takes. To add a source, imitate ``zoo.py``: put ``regist
 spec to a model, and its module in the list below. Nothing here uses the network, and no code in a file of weights runs.
 """
 
+import difflib
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from jostle.base.errors import UsageError
@@ -89,8 +91,25 @@ def load(spec: str, *, seed: int = 0) -> Callable[..., Any]:
     """  # noqa: E501 - an error is one line
     kind, _, rest = spec.partition(":")
     if kind not in SOURCES:
+        if meant := _meant(kind):
+            raise UsageError(f"model {spec!r} lacks its prefix: write {meant}")
         raise UsageError(
             f"model {spec!r} must start with zoo: or py:, or with hf:, onnx:, timm: or torchvision: for a pretrained "
             "network, for example zoo:mlp or py:my_module:make_model"
         )
     return SOURCES.get(kind)(rest, seed)
+
+
+def _meant(name: str) -> str:
+    """The spec that a path or a name without its prefix most likely stands for; empty if none is near."""
+    path = Path(name)
+    if path.suffix == ".py":
+        return f"py:{name}:NAME, with the NAME of the function or class in it that makes the model"
+    if path.suffix == ".onnx":
+        return f"onnx:{name}"
+    if (path / "config.json").is_file():
+        return f"hf:{name}"
+    from jostle import models
+
+    near = difflib.get_close_matches(name.lower(), models.names(), n=1, cutoff=0.85)
+    return f"zoo:{near[0]}, a network with random weights" if near else ""

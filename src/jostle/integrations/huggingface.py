@@ -82,6 +82,8 @@ def from_huggingface(rest: str, seed: int) -> ImageClassifier | TextNetwork:  # 
 def _find_folder(place: str, spec: str) -> Path:
     """The folder of a model: a path, or the place of a model of the hub in the local cache."""
     folder = Path(place or "nothing").expanduser()
+    if folder.is_file():
+        raise UsageError(f"model {spec!r}: {place} is a file: give the folder that holds it, hf:{folder.parent}")
     if folder.is_dir() or not re.fullmatch(r"[\w.-]+(/[\w.-]+)?", place):
         return folder
     try:

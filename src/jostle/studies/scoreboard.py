@@ -44,7 +44,8 @@ def scoreboard(runs: str | Path) -> list[Row]:
     """One row for each run under ``runs``, by study and scale; folders put aside and other files are ignored."""
     runs = Path(runs)
     if not runs.is_dir():
-        raise UsageError(f"runs folder {runs} does not exist; jostle run makes one")
+        what = "is not a folder" if runs.exists() else "does not exist"
+        raise UsageError(f"runs folder {runs} {what}; jostle run makes one")
     folders = [path.parent for path in runs.rglob(RECORDS) if not any(ASIDE in part for part in path.parts)]
     found = []
     for folder in folders:
