@@ -35,3 +35,14 @@ def test_measurements_and_differences_are_estimates():
         assert isinstance(estimate, jostle.Estimate)
         assert (estimate.low, estimate.high) == (estimate.interval.low, estimate.interval.high)
         assert estimate.interval is estimate.dataset
+
+
+def test_what_a_console_shows_of_a_result_is_one_line_and_a_comparison_can_be_drawn():
+    given = {"tokens": "coordinates", "perturbation": "gaussian-noise:1", "plan": jostle.Grid(1)}
+    models = {"a": lambda x: x, "b": lambda x: -x}
+    found = jostle.compare(models, torch.ones(3, 2), **given)
+    assert repr(found["a"]).startswith("<Measurement of a: flip ")
+    assert repr(found).startswith("<Comparison of a: flip ")
+    assert "\n" not in repr(found) + repr(found["a"])
+    assert found.plot().axes
+    assert jostle.compare({"a": models["a"]}, torch.ones(3, 2), **given).plot().axes

@@ -314,6 +314,9 @@ class Measurement(MeanChange):
         """For notebooks: the numbers, a map of the positions and, with ``samples``, examples."""
         return made.measurements_html(str(self), self.rows(), [self])
 
+    def __repr__(self) -> str:
+        return f"<Measurement of {str(self).splitlines()[0]}>"
+
     def plot(self) -> "Figure":
         """The profile as a figure: a heat map for patches, a line with its band otherwise."""
         from jostle.figures import profile_figure
@@ -533,6 +536,16 @@ class Comparison(Tabular):
     def save(self, path: str | Path) -> None:
         """Write to a JSON file, whole or not at all; ``jostle.load`` reads it."""
         write_text(path, json.dumps(self.to_dict(), indent=1, allow_nan=False) + "\n")
+
+    def __repr__(self) -> str:
+        lines = [str(one).splitlines()[0] for one in self.measurements.values()]
+        return f"<Comparison of {'; '.join(lines)}>"
+
+    def plot(self) -> "Figure":
+        """All paired differences with their intervals; of a single model its profile."""
+        from jostle.figures import differences
+
+        return differences(self.differences) if self.differences else self[self.names[0]].plot()
 
     def report(self, path: str | Path, *, inputs: str = "the inputs given") -> None:
         """Write an HTML page with the numbers, figures and settings, whole or not at all.
