@@ -57,7 +57,10 @@ def test_wrong_values_are_named_with_what_was_expected(check):
         assert str(caught.value).endswith(f"={value!r} {expected}"), value
 
 
-@pytest.mark.parametrize("choice", ["rleu", 3])
-def test_choice(choice):
-    with pytest.raises(UsageError, match=f"unknown attention '{choice}'"):
+@pytest.mark.parametrize(
+    ("choice", "message"),
+    [("rleu", "unknown attention 'rleu'; did you mean relu"), (3, "attention=3 must be a name, a text; known: relu")],
+)
+def test_choice(choice, message):
+    with pytest.raises(UsageError, match=message):
         checks.choice("attention", choice, ["softmax", "relu"])

@@ -23,6 +23,7 @@ EXPECTED = {
     float: "must be a finite number",
     bool: "must be True or False",
     int | None: "must be a whole number, at least 1",
+    str: "must be a name, a text",
 }
 
 
@@ -40,8 +41,8 @@ def test_every_wrong_argument_is_refused_and_named(name):
     for argument, parameter in inspect.signature(models.class_of(name)).parameters.items():
         for value in [*WRONG[parameter.annotation], *([1] if argument.endswith("dropout") else [])]:
             expected = f"{argument}={value!r} {EXPECTED.get(parameter.annotation)}"
-            if parameter.annotation is str:
-                expected = f"unknown {argument} {str(value)!r}"
+            if parameter.annotation is str and isinstance(value, str):
+                expected = f"unknown {argument} {value!r}"
             message = message_of(name, argument, value)
             if not message.startswith(expected):
                 offenders.append(f"{argument}={value!r}: {message}")

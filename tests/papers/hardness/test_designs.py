@@ -69,8 +69,8 @@ def test_a_plan_takes_lengths_in_any_row(curriculum):
 @pytest.mark.parametrize(
     ("choices", "message"),
     [
-        ({"architecture": 3}, "unknown architecture '3'; known: lstm, mlp"),
-        ({"architecture": ["mlp"]}, "unknown architecture"),
+        ({"architecture": 3}, "architecture=3 must be a name, a text; known: lstm, mlp"),
+        ({"architecture": ["mlp"]}, "must be a name, a text"),
         ({"architecture": "lstn"}, "did you mean lstm"),
         ({"dim": "a"}, "dim='a' must be a whole number, at least 1"),
     ],

@@ -23,7 +23,7 @@ PLAN, SIZES = HardnessPlan(batch_size=8, steps=2, fit_loss=0.0), {"dim": 8}
         ({"sizes": {"dimm": 8}}, "unknown size 'dimm'; did you mean dim"),
         ({"sizes": {"seed": 8}}, "unknown size 'seed'"),
         ({"sizes": {"max_length": 8}}, "unknown size 'max_length'"),
-        ({"sizes": {3: 8}}, "unknown size '3'; known: depth, dim, heads"),
+        ({"sizes": {3: 8}}, "size=3 must be a name, a text; known: depth, dim, heads"),
         ({"sizes": {"dim": 7}}, "dim=7 must be even"),
         ({"n": 0}, "n=0 must be a whole number, at least 1"),
         ({"folder": 3}, "folder=3 must be the path of a folder"),
