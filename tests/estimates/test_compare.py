@@ -1,3 +1,5 @@
+import dataclasses
+
 import numpy as np
 import pytest
 import torch
@@ -78,6 +80,14 @@ def test_a_comparison_is_read_back_whole(tmp_path):
     assert loaded.to_dict() == c.to_dict()
     assert str(loaded) == str(c)
     assert loaded.difference("b", "a").value == c.difference("b", "a").value
+
+
+@pytest.mark.parametrize("seconds", [0.0496, 0.04951, 0.2498])
+def test_a_time_prints_the_same_after_it_was_rounded_in_a_file(tmp_path, seconds):
+    m = jostle.measure(MODELS["a"], INPUTS, plan=jostle.Grid(1), **CHOICES)
+    m = dataclasses.replace(m, seconds=seconds)
+    m.save(tmp_path / "m.json")
+    assert str(jostle.load(tmp_path / "m.json")) == str(m)
 
 
 def test_unknown_models_answer_with_near_matches():

@@ -122,6 +122,18 @@ def choice(name: str, value: Any, known: Iterable[str]) -> str:
     return str(value)
 
 
+def text(name: str, value: Any) -> str:
+    """``value`` if it is a text, for example the name that messages call a model by.
+
+    >>> text("name", 3)
+    Traceback (most recent call last):
+    jostle.base.errors.UsageError: name=3 must be a text
+    """
+    if not isinstance(value, str):
+        raise wrong(name, value, "a text")
+    return value
+
+
 def truth(name: str, value: Any) -> bool:
     """``value`` if it is true or false: a text such as "no" would count as true.
 

@@ -70,6 +70,8 @@ class Interval:
         """The interval that ``to_dict`` wrote."""
         low = -math.inf if record["low"] is None else record["low"]
         high = math.inf if record["high"] is None else record["high"]
+        if low > high:
+            raise ValueError(f"the interval for {TARGETS[target]}, which goes from {low:g} down to {high:g}")
         # Files of before the key is_known: the one method that gives no interval has a name that begins so.
         is_known = record.get("is_known", not record["method"].startswith("unknown"))
         return cls(low, high, record["level"], target, record["method"], is_known, record.get("caveat", ""))
@@ -109,6 +111,18 @@ class Estimate(Tabular):
         interval = self.interval
         ends = {"value": self.value, "low": interval.low, "high": interval.high}
         return {**first, **ends, "level": interval.level, "target": interval.target}
+
+
+def in_seconds(*seconds: float) -> str:
+    """The sum of times as a result prints it: of the numbers in its file, so that it prints the same when it is read.
+
+    >>> in_seconds(0.0496), in_seconds(0.05)
+    ('0.1 s', '0.1 s')
+    """
+    return f"{sum(round(each, 3) for each in seconds):.1f} s"
+
+
+PROCESSES = "processes"  # a key of what is saved beside a result: how it was computed, where that is worth a remark
 
 
 def provenance() -> dict[str, str]:

@@ -78,13 +78,13 @@ class Run(ABC, Generic[AnyPlan, AnyTally]):
     def go(self) -> None:
         """Run to the end, or to Ctrl-C if there are results by then."""
         with ExitStack() as modes:
-            for function in self.evaluation.functions:
-                modes.enter_context(function.evaluating())
-                function.check_steady(self.request.response)
-            self.evaluation.check()
-            self.evaluation.choose_batches()
-            self.evaluation.staff.open()
             try:
+                for function in self.evaluation.functions:
+                    modes.enter_context(function.evaluating())
+                    function.check_steady(self.request.response)
+                self.evaluation.check()
+                self.evaluation.choose_batches()
+                self.evaluation.staff.open()
                 self.stopped = self.loop()
             except KeyboardInterrupt:
                 if not self.has_results:

@@ -21,7 +21,7 @@ import numpy as np
 from jostle.base import checks, specs
 from jostle.base import progress as progress_bar
 from jostle.base.errors import FailureError, UsageError, shown
-from jostle.base.estimate import OTHER, TARGETS, Interval
+from jostle.base.estimate import OTHER, TARGETS, Interval, in_seconds
 from jostle.base.files import write_text
 from jostle.base.registry import unknown_name
 from jostle.base.table import Row, Tabular
@@ -107,6 +107,7 @@ def sweep(
         UsageError: an argument or an input cannot be used; the message is one line.
         Interrupted: on Ctrl-C after the first strength; ``.result`` is a ``Sweep`` of the finished strengths.
     """
+    checks.text("name", name)
     strengths, family = read_strengths(stds), family_of(perturbation)
     request = Request.build(
         tokens=tokens,
@@ -159,9 +160,11 @@ def run_sweep(
                 here = replace(request, perturbation=family.at(strength))
                 told = _part(report, family.parameter, strengths, strength, found)
                 found[strength] = _measure_at(strength, family.parameter, here, evaluation, shared, told, known)
-        except KeyboardInterrupt:
-            if not any(strength > 0 for strength in found):
-                raise
+        except KeyboardInterrupt as stop:
+            first = next((strength for strength in strengths if strength > 0), 0.0)
+            if first not in found:
+                why = f"before {family.parameter} {first:g}, the first, was measured: nothing is known yet"
+                raise KeyboardInterrupt(str(stop) or why) from None
     return Sweep(family.parameter, family.spec, shared, found, strengths[len(found) :])
 
 
@@ -442,7 +445,7 @@ def _table(sweep: Sweep) -> list[str]:
 
 def _effort(sweep: Sweep) -> str:
     """What the numbers cost, and why sampling ended."""
-    seconds = sum(comparison[sweep.names[0]].seconds for comparison in sweep.at.values())
+    seconds = in_seconds(*(comparison[sweep.names[0]].seconds for comparison in sweep.at.values()))
     reasons: dict[str, list[str]] = {}
     for strength, comparison in sweep.at.items():
         if strength > 0:
@@ -451,7 +454,7 @@ def _effort(sweep: Sweep) -> str:
         REASONS[reason] + (f" (at {sweep.parameter} {join_words(found)})" if len(reasons) > 1 else "")
         for reason, found in reasons.items()
     ]
-    spent = f"{sweep.passes:,} passes{' of each model' if len(sweep) > 1 else ''}, {seconds:.1f} s"
+    spent = f"{sweep.passes:,} passes{' of each model' if len(sweep) > 1 else ''}, {seconds}"
     return "; ".join([spent, *ends])
 
 

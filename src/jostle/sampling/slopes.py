@@ -12,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from jostle.base.interrupts import Uninterrupted
 from jostle.responses import Response
 from jostle.sampling.plans import Batching
 from jostle.tokens import Batch, TokenFunction
@@ -67,7 +68,8 @@ def _norms(
     function.passes += (PASSES - 1) * len(indices)
     if margins is None or len(leaves) != 1:
         return None, 0
-    (gradient,) = torch.autograd.grad(margins.sum(), leaves[0])
+    with Uninterrupted():
+        (gradient,) = torch.autograd.grad(margins.sum(), leaves[0])
     if function.site is None:
         gradient = gradient.flatten(1)[:, places(inputs.view, inputs.shape)]
     return gradient.float().norm(dim=2).cpu(), first

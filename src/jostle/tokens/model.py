@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from jostle.base.errors import UsageError
+from jostle.base.interrupts import Uninterrupted
 from jostle.base.model import call, check_outputs, device_of, dtype_hint, eval_mode, logits_of, on_device
 from jostle.data.table import DataTable
 from jostle.integrations.answers import Asked
@@ -98,7 +99,8 @@ class TokenFunction:
         if self.device.type != "cpu":
             batch = {key: tensor.to(self.device, non_blocking=True) for key, tensor in batch.items()}
         positional, named = self._arguments(batch)
-        with self._editing(edit, batch):
+        is_torch = isinstance(self.model, nn.Module)  # any other function may take minutes
+        with Uninterrupted() if is_torch else contextlib.nullcontext(), self._editing(edit, batch):
             hint = functools.partial(self._hint, batch)
             answer = call(through or self.model, *positional, named=named, name=self.name, hint=hint)
         outputs = self.read_outputs(answer, batch)
@@ -208,7 +210,7 @@ class TokenFunction:
                 that look like probabilities are warned about too.
         """
         indices = np.arange(min(_CHECKED, len(self.inputs)))
-        with _Sizes() as sizes:
+        with Uninterrupted() if isinstance(self.model, nn.Module) else contextlib.nullcontext(), _Sizes() as sizes:
             first = self(self.inputs.batch(indices)).double()
         self.widest = sizes.largest // len(indices)
         second = self(self.inputs.batch(indices)).double()

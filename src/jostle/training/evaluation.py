@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from jostle.base import checks
 from jostle.base.errors import UsageError
+from jostle.base.interrupts import Uninterrupted
 from jostle.base.model import eval_mode, logits_of
 from jostle.data import Dataset
 from jostle.training.batches import Batches
@@ -34,7 +35,8 @@ def evaluate(model: nn.Module, dataset: Dataset, *, batch_size: int = 500) -> Ev
     # pass, say a table of positions, could not be trained with afterwards.
     with eval_mode(model), torch.no_grad():
         for inputs, labels in batches.all(batch_size):
-            logits = logits_of(model(inputs), name="the model")  # (batch, classes)
+            with Uninterrupted():
+                logits = logits_of(model(inputs), name="the model")  # (batch, classes)
             check_logits(logits, dataset.classes)
             parts.append(losses(logits, labels).sum())
             hits.append((predictions(logits) == labels).sum())

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from jostle.base.errors import FailureError, UsageError
+from jostle.base.interrupts import Uninterrupted
 from jostle.base.model import logits_of
 from jostle.data import Dataset
 from jostle.training.batches import Batches
@@ -65,7 +66,8 @@ class Loop:
         try:
             with own_randomness("dropout", self.recipe.seed, epoch, self.device):
                 for step, rows in enumerate(batches, start=1):
-                    total = total + self._step(rows)
+                    with Uninterrupted():
+                        total = total + self._step(rows)
                     if step % STEPS_BETWEEN_LOOKS == 0:
                         self._check_finite(float(total), f"by step {step} of epoch {epoch}")
                         tell(before + min(step * batch_size, len(self.dataset)))

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.linalg import vector_norm
 
+from jostle.base.interrupts import Uninterrupted
 from jostle.base.model import eval_mode
 from jostle.base.randomness import Stream
 from jostle.perturbations import normals
@@ -63,7 +64,8 @@ class GradientFunction(TokenFunction):
     def gradient(self, height: Tensor, moved: Tensor) -> Tensor:
         """d (sum of height) / d moved, in the shape of ``moved`` (batch, dim); counts the backward pass."""
         self.passes += _BACKWARD * len(moved)
-        (gradient,) = torch.autograd.grad(height.sum(), moved)
+        with Uninterrupted():
+            (gradient,) = torch.autograd.grad(height.sum(), moved)
         return gradient
 
 

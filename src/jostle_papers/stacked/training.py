@@ -2,7 +2,6 @@
 
 import contextlib
 import signal
-import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any, ClassVar, Generic
 import torch
 from torch import Tensor
 
-from jostle.base import checks
+from jostle.base import checks, interrupts
 from jostle.base.errors import FailureError, UsageError
 from jostle.base.progress import Progress, State, reporter
 from jostle_papers.stacked.adamw import BETAS, EPS
@@ -181,8 +180,7 @@ def _delayed_interrupt() -> Iterator[Callable[[], bool]]:
             raise KeyboardInterrupt
         asked.append(number)
 
-    is_main = threading.current_thread() is threading.main_thread()
-    if not is_main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+    if not interrupts.is_usual():
         yield lambda: False
         return
     before = signal.signal(signal.SIGINT, ask)
