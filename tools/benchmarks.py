@@ -1,5 +1,6 @@
 """Write docs/benchmarks.md from docs/results/benchmarks.json, which ``make benchmark`` fills. Nothing is timed here."""
 
+import itertools
 import json
 import math
 from collections.abc import Iterable, Sequence
@@ -33,7 +34,14 @@ REASONS = """Where a goal is missed, and why:
   the clean ones. At S = 0.005 a sample of known size takes 76,000 draws for ±10 %, and jostle took {least} to {most}
   passes. Even if the rates of all strata were known, the best proposal is predicted to take {mlp} draws (MLP), {vit}
   (ViT) and {resnet} (ResNet), see [below](#what-strata-could-save). That is 300 times less time only where a pass is
-  also much cheaper than that of the grid, as for the CNN.
+  also much cheaper than that of the grid, as for the CNN. Before these draws come the clean passes, at least 1,024
+  uniform draws, the pilot and, if they are asked for, slopes.
+* *What no strata of jostle's know*. Gradients predict the margin of each single draw. For the ResNet that would take
+  {resnet_noise} draws instead of {resnet_slopes}, still too many; for the ViT {vit_noise} instead of {vit_slopes},
+  more than without, since its flips are not linear in the noise. So it was not built. If the true rate of every pair
+  of an image and a token were known, which no pilot of some thousand draws can tell of some 40,000 or 100,000 pairs,
+  it would take {resnet_cells} (ResNet) and {vit_cells} (ViT); and if it were known of each draw whether it flips,
+  {resnet_flips} and {vit_flips}: so many the interval needs to exclude flips elsewhere.
 * *Overhead of texts*. Draws are evaluated in blocks that grow with the draws so far, sorted by length within a block;
   plain inference sorts all its passes at once, so its batches hold less padding. In units of plain inference, the
   encoder itself took {model} on the batches of jostle, the change of a token inside of it {change} (a copy of the
@@ -93,12 +101,15 @@ def _reasons(records: Records) -> str:
     rest = parts["all"] - parts["model"] - parts["change"] - parts["checks"] if parts else None
     numbers = {**best, "rest": rest} | {key: parts.get(key) for key in ("model", "change", "checks")}
     numbers |= {"least": known[0] if known else None, "most": known[-1] if known else None}
+    for name, way in itertools.product(("vit", "resnet"), ("slopes", "noise", "cells", "flips")):
+        numbers[f"{name}_{way}"] = records.get(f"strata-{name}-0.005", {}).get(f"by_{way}_draws")
     return REASONS.format(**{name: number(value) or "?" for name, value in numbers.items()})
 
 
 def _best_of_strata(found: dict[str, Any]) -> float | None:
-    """The fewest draws that a proposal is predicted to take."""
-    return min((value for key, value in found.items() if key.endswith("_draws")), default=None)
+    """The fewest draws that a proposal by strata of jostle's is predicted to take."""
+    ways = (found.get(f"by_{way}_draws") for way in ("positions", "slopes"))
+    return min((draws for draws in ways if draws is not None), default=None)
 
 
 Goal = tuple[str, float, float, bool]  # what, limit, measured, whether at least
@@ -172,15 +183,22 @@ def strata(records: Records) -> str:
     for name in NETWORKS:
         found = records.get(f"strata-{name}-0.005")
         if found is not None:
-            ways = [f"{number(found[f'by_{way}_draws'])} ({found[f'by_{way}']:.2f})" for way in ("positions", "slopes")]
-            rows.append([name, number(found["flips"]), *ways, number(found["price_of_slopes"])])
+            ways = [
+                f"{number(found[f'by_{way}_draws'])} ({found[f'by_{way}']:.2f})" if f"by_{way}" in found else ""
+                for way in ("positions", "slopes", "noise", "cells", "flips")
+            ]
+            rows.append([name, number(found["flips"]), *ways[:2], number(found["price_of_slopes"]), *ways[2:]])
+    columns = ["network", "flips seen", "margins, positions", "margins, slopes", "price of slopes"]
     return (
         "### What strata could save\n\n"
         "At S near 0.005: the draws that the best proposals are predicted to take to ±10 %, by the rates that their "
         "strata have in 32,768 (images) or 65,536 (texts, MLP) uniform draws, which a pilot of some thousand draws "
         "knows less well; in brackets, over a sample of known size. By margins and positions, which cost the clean "
-        "passes alone, and by margins and their slopes, whose price in passes is on the right.\n\n"
-        + table(["network", "flips seen", "margins, positions", "margins, slopes", "price of slopes"], rows)
+        "passes alone, and by margins and their slopes, whose price in passes is beside them. Of images also what "
+        "jostle does not do. *Each draw*: strata of single draws, by the margin that gradients predict for their "
+        "noise, at the price of slopes. *Cells known*: the true rate of each pair of an image and a token, here by "
+        "24 more draws of those that flipped. *Flips known*: which draws flip; what is left is what the interval takes "
+        "to exclude flips elsewhere.\n\n" + table([*columns, "each draw", "cells known", "flips known"], rows)
     )
 
 

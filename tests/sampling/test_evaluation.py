@@ -180,6 +180,23 @@ def test_outputs_that_are_not_finite_are_marked_and_counted():
     assert made.nonfinite.tolist() == [0, len(trials)]
 
 
+def test_outputs_are_lost_one_by_one_and_not_if_only_their_sum_is_infinite():
+    def model(x):
+        outputs = linear(x) / linear(x).abs().amax(dim=1, keepdim=True) * 1e308  # two of them have no finite sum
+        return outputs.masked_fill((x[:, :1] > 1.5), torch.inf)
+
+    calm, trials = X.clamp(-1.4, 1.4), grid(X)
+    made = make(model, inputs=calm)
+    found = changes(made, trials)[0]
+    moved = Stream(SEED, "noise").uniforms(trials.inputs, trials.tokens, trials.draws, 1)
+    first = calm[trials.inputs, trials.tokens] + GaussianNoise(1.0).apply(torch.zeros(len(trials), 1), moved)[:, 0]
+    is_lost = (trials.tokens == 0) & (first > 1.5).numpy()
+    assert 0 < is_lost.sum() < len(trials)
+    assert np.isnan(found).tolist() == is_lost.tolist()
+    scaled = changes(make(lambda x: model(x) / 1e308, inputs=calm), trials)[0]
+    assert found[~is_lost].tolist() == scaled[~is_lost].tolist()
+
+
 def test_clean_outputs_that_are_not_finite_are_refused_with_their_index():
     def fragile(x):
         return linear(x).masked_fill((x == X[3]).all(dim=1)[:, None], torch.nan)

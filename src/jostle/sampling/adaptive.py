@@ -28,7 +28,7 @@ from jostle.tokens import Inputs
 Floats = NDArray[np.float64]
 Groups = NDArray[np.signedinteger[Any]]  # of positions, or of cells in one byte each
 
-_DEFENSIVE = (0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.55, 0.75)
+DEFENSIVE = (0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.55, 0.75)
 _BIN_ENDS = np.array([1 / 256, 1 / 128, 1 / 64, 1 / 32, 1 / 16, 1 / 8, 3 / 16, 1 / 4, 3 / 8, 1 / 2, 3 / 4, 1])
 _GROUPS = 4
 _SLOPE_ENDS = 4.0 ** np.arange(-6, 1)  # shares of all cells: the first group holds the 1/4096 that should flip first
@@ -69,6 +69,7 @@ class Cells:
         self.bins = np.empty(len(inputs), dtype=np.int64)
         self.bins[order] = np.minimum(np.searchsorted(_BIN_ENDS, np.cumsum(shares) - shares / 2), len(_BIN_ENDS) - 1)
         self._by_bin = np.argsort(self.bins, kind="stable")
+        self._firsts = np.searchsorted(self.bins[self._by_bin], np.arange(len(_BIN_ENDS) + 1))
         positions = int(np.prod(inputs.positions))
         self.position_shares = np.zeros(positions)
         for rows, places in self._rows():
@@ -153,7 +154,7 @@ class Proposal:
     chances: Floats
     stage: str
 
-    @property
+    @functools.cached_property
     def weights(self) -> Floats:
         """(bins, groups): what a flip of each stratum counts; 0 where there is no cell."""
         wanted = self.cells.by_bin(self.shares)
@@ -178,16 +179,21 @@ class Proposal:
         stratum = np.searchsorted(ends, uniforms[:, 0] * ends[-1], side="right").clip(max=ends.size - 1)
         bins, groups = np.divmod(stratum, self.chances.shape[1])
         inputs = np.empty(len(number), dtype=np.int64)
-        order = self.cells._by_bin
-        firsts = np.searchsorted(self.cells.bins[order], np.arange(self.chances.shape[0] + 1))
-        for group in range(self.chances.shape[1]):
-            upto = np.concatenate([[0.0], np.cumsum(self.shares[order, group])])
+        order, firsts = self.cells._by_bin, self.cells._firsts
+        for group, upto in enumerate(self._upto):
             here = np.flatnonzero(groups == group)
-            low, high = upto[firsts[bins[here]]], upto[firsts[bins[here] + 1]]
+            first, stop = firsts[bins[here]], firsts[bins[here] + 1]
+            low, high = upto[first], upto[stop]
             place = np.searchsorted(upto, low + uniforms[here, 1] * (high - low), side="right") - 1
-            inputs[here] = order[np.clip(place, firsts[bins[here]], firsts[bins[here] + 1] - 1)]
+            inputs[here] = order[np.clip(place, first, stop - 1)]
         draws = number + _FIRST_DRAW[self.stage]
         return Trials(inputs, self._tokens(inputs, groups, uniforms[:, 2]), draws, self.weights[bins, groups])
+
+    @functools.cached_property
+    def _upto(self) -> list[Floats]:
+        """Of each group, (N + 1,) the share of the first inputs in the order of bins."""
+        shares = self.shares[self.cells._by_bin]
+        return [np.concatenate([[0.0], np.cumsum(part)]) for part in shares.T]
 
     def _tokens(self, inputs: Integers, groups: Integers, uniforms: Floats) -> Integers:
         """A token of each input, uniform among those of its group."""
@@ -254,10 +260,20 @@ class Pilot:
             wanted = self.cells.by_bin(shares)
         else:
             groups, shares, wanted = self.cells.by_slope, self._slope_shares, self.cells.by_bin(self._slope_shares)
-            rates = self._slope_rates(wanted)
-        value = float((wanted * rates).sum())
-        promising = wanted * np.sqrt(rates)
-        defensive = np.asarray(_DEFENSIVE)[:, None, None]
+            rates = self.slope_rates(wanted)
+        chances, draws, uniform = self.best_chances(wanted, rates)
+        return Forecast(
+            float((wanted * rates).sum()), draws, uniform, Proposal(self.cells, groups, shares, chances, stage)
+        )
+
+    def best_chances(self, wanted: Floats, rates: Floats) -> tuple[Floats, float, float]:
+        """The chances of strata that take the fewest draws, how many these are, and how many uniform draws it takes.
+
+        Arguments:
+            wanted, rates: of each stratum (bins, groups), its share among uniform draws and its rate of flips.
+        """
+        value, promising = float((wanted * rates).sum()), wanted * np.sqrt(rates)
+        defensive = np.asarray(DEFENSIVE)[:, None, None]
         tried = (1 - defensive) * promising / promising.sum() + defensive * wanted  # (shares, bins, groups)
         weights = np.divide(wanted, tried, out=np.zeros_like(tried), where=wanted > 0)
         squares = (wanted * weights * rates).sum(axis=(1, 2))
@@ -265,15 +281,14 @@ class Pilot:
             self.plan, self.level, value, np.append(squares, value), np.append(weights.max(axis=(1, 2)), 1.0)
         )
         best = int(needed[:-1].argmin())
-        proposal = Proposal(self.cells, groups, shares, tried[best], stage)
-        return Forecast(value, float(needed[best]), float(needed[-1]), proposal)
+        return tried[best], float(needed[best]), float(needed[-1])
 
     @functools.cached_property
     def _slope_shares(self) -> Floats:
         assert self.cells.by_slope is not None
         return self.cells.group_shares(self.cells.by_slope)
 
-    def _slope_rates(self, wanted: Floats) -> Floats:
+    def slope_rates(self, wanted: Floats) -> Floats:
         """About the rate of flips in each stratum (bins, groups of slopes), whose shares are ``wanted``.
 
         A stratum with few flips is judged by its bin and its group: their rates alone, and the geometric mean of both.

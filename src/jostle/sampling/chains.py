@@ -163,7 +163,8 @@ class ChainReader(Reader):
         if not len(trials) or not after.is_floating_point() or not self.function.is_steady:
             return False
         whole = self.inputs.view.put(self.inputs.batch(trials.inputs)[ONLY], torch.from_numpy(trials.tokens), after)
-        given, read = (after, self._outputs_of_tokens) if self.crops is None else (whole, self._outputs_of_images)
+        change = after - self.inputs.tokens(trials.inputs, trials.tokens)
+        given, read = (change, self._outputs_of_changes) if self.crops is None else (whole, self._outputs_of_images)
         found = self.function({ONLY: given}, through=functools.partial(read, trials))
         return agree(self.function, self.function({ONLY: whole}), found)
 
@@ -198,12 +199,13 @@ class ChainReader(Reader):
     def _read_tokens(self, part: Moved, rows: Integers, pending: Pending) -> None:
         """Answer trials of a chain without a stem: the tokens are all it needs."""
         assert part.tokens is not None
+        assert part.before is not None
+        changes = part.tokens - part.before
         for some in np.split(rows, range(_ROWS_AT_ONCE, len(rows), _ROWS_AT_ONCE)):
-            after = part.tokens.index_select(0, torch.from_numpy(some))
-            pending.ask({ONLY: after}, None, functools.partial(self._outputs_of_tokens, part.trials[some]))
+            change = changes.index_select(0, torch.from_numpy(some))
+            pending.ask({ONLY: change}, None, functools.partial(self._outputs_of_changes, part.trials[some]))
 
-    def _outputs_of_tokens(self, trials: Trials, after: Tensor) -> Tensor:
-        change = after - self.inputs.tokens(trials.inputs, trials.tokens)
+    def _outputs_of_changes(self, trials: Trials, change: Tensor) -> Tensor:
         return self._outputs(trials, change, self.memory.slots(trials.inputs))
 
     def _outputs_of_images(self, trials: Trials, images: Tensor) -> Tensor:

@@ -46,12 +46,14 @@ class Moved:
         places: where they stand among all trials.
         tokens: (trials, dim) what their tokens become; None if they change inside of each model.
         uniforms: (trials, count) random numbers of the change inside of a model; None if each batch makes its own.
+        before: (trials, dim) what their tokens were; None if they change inside of each model.
     """
 
     trials: Trials
     places: Integers
     tokens: Tensor | None
     uniforms: NDArray[np.float64] | None = None
+    before: Tensor | None = None
 
 
 class Reader(ABC):
@@ -139,8 +141,10 @@ class Pending:
         parts, first = list[Changes](), 0
         for outputs in _joined(self._outputs):
             change = self.response.change(reference[first : first + len(outputs)], outputs)
-            finite = outputs.reshape(len(outputs), -1).isfinite().all(dim=1).reshape(-1, *[1] * (change.dim() - 1))
-            parts.append(change.masked_fill(~(finite & change.isfinite()), torch.nan).numpy())
+            if not (outputs.sum() + change.sum()).isfinite():  # a sum is finite only if all that it sums is
+                finite = outputs.reshape(len(outputs), -1).isfinite().all(dim=1).reshape(-1, *[1] * (change.dim() - 1))
+                change = change.masked_fill(~(finite & change.isfinite()), torch.nan)
+            parts.append(change.numpy())
             first += len(outputs)
         changes = np.concatenate(parts) if parts else np.empty(0)
         if self._still:

@@ -124,6 +124,8 @@ class Staff:
 
     Attributes:
         crew: the crew of an engine; None for this process.
+        told: why other processes that could have been asked were not, in a sentence. It depends on who asks and on the
+            clock, as no number does, so it is kept beside the versions and the time.
 
     Arguments:
         evaluation: the measurement.
@@ -132,6 +134,7 @@ class Staff:
     def __init__(self, evaluation: "TrialEvaluation") -> None:
         self.evaluation = evaluation
         self.crew: Crew | None = None
+        self.told = ""
         self._engine: Engine | None = None
         self._context = contextlib.ExitStack()
         self._pace = Pace()
@@ -164,7 +167,7 @@ class Staff:
         if self.crew is not None or isinstance(engine, None | Serial | Automatic):
             return
         if self.evaluation.remembers:
-            self.evaluation.functions[0].notes.append(
+            self.told = (
                 "measured in one process: what is remembered of clean inputs makes passes cheaper than sending them"
             )
             return
@@ -203,7 +206,7 @@ class Staff:
         try:
             crew = self._hired(engine)
         except UsageError as error:
-            self.evaluation.functions[0].notes.append(f"measured in one process: {error}")
+            self.told = f"measured in one process: {error}"
             self._stay()
             return
         assert isinstance(crew, Pool)
