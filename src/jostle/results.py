@@ -5,6 +5,7 @@ from pathlib import Path
 
 from jostle.base.errors import UsageError
 from jostle.base.files import parse_json, read_text
+from jostle.base.typed import check_fields, check_written
 from jostle.estimates import Certificates, Comparison, Depth, Influence, Measurement, Stability, Sweep, TextChanges
 from jostle.worst.result import WorstCase
 
@@ -22,18 +23,21 @@ def load(path: str | Path) -> Result:
     """
     text = read_text(path, "result")
     try:
-        record = parse_json(text)
+        record = parse_json(text, strict=True)  # as save writes it
     except json.JSONDecodeError as error:
         raise UsageError(
             f"result file {path} is not whole JSON (line {error.lineno}: {error.msg}); was it cut off?"
         ) from None
-    kind = KINDS.get(record.get("kind", "")) if isinstance(record, dict) else None
+    named = record.get("kind") if isinstance(record, dict) else None
+    kind = KINDS.get(named) if isinstance(named, str) else None
     if kind is None:
         raise UsageError(f"result file {path} is JSON, but not a jostle result: it has no known 'kind'")
     if record.get("version") != kind.version:
         raise UsageError(f"result file {path} has version {record.get('version')!r}; this jostle reads {kind.version}")
     try:
         found = kind.from_dict(record)
+        check_fields(found)
+        check_written(record, found.to_dict())
         str(found)  # a number that has become a text or a list shows here, and not when somebody prints the result
     except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
         reason = " ".join(str(error).split())

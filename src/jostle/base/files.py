@@ -170,7 +170,11 @@ def read_text(path: str | Path, kind: str) -> str:
         raise UsageError(f"{kind} file {path} cannot be read: {reason or error}") from None
 
 
-def parse_json(text: str | bytes) -> Any:
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(f"{name} is no number of JSON")
+
+
+def parse_json(text: str | bytes, *, strict: bool = False) -> Any:
     """What JSON says. Whatever Python's reader gives up on is a ``JSONDecodeError``, deep nesting and long numbers too.
 
     >>> parse_json("[1, 2]")
@@ -178,9 +182,13 @@ def parse_json(text: str | bytes) -> Any:
     >>> parse_json("[" * 100_000)
     Traceback (most recent call last):
     json.decoder.JSONDecodeError: nested too deeply: line 1 column 1 (char 0)
+
+    Arguments:
+        text: the JSON.
+        strict: refuse NaN and Infinity, which Python writes and no standard knows.
     """
     try:
-        return json.loads(text)
+        return json.loads(text, parse_constant=_refuse_constant if strict else None)
     except json.JSONDecodeError:
         raise
     except RecursionError:

@@ -20,7 +20,7 @@ from torch import Tensor
 from jostle.base import checks
 from jostle.base import progress as progress_bar
 from jostle.base.errors import UsageError
-from jostle.base.estimate import Estimate, Interval, provenance
+from jostle.base.estimate import Estimate, Interval, in_seconds, provenance
 from jostle.base.files import write_text
 from jostle.base.progress import State
 from jostle.base.table import Row, Tabular
@@ -81,6 +81,7 @@ def certify(
         tokens: ``Whole()``, or for texts ``Embeddings()``: the radius is then in the space of all embedded tokens.
         seed, batch_size, device, progress, name: as for ``measure``.
     """
+    checks.text("name", name)
     noise = check_certify(std, draws, selection, alpha)
     request = Request.build(
         tokens=tokens, perturbation=noise, plan=Grid(1), seed=seed, batch_size=batch_size, device=device
@@ -280,7 +281,8 @@ class Certificates(Tabular):
         for radius, one in self._shares().items():
             lines.append(f"  at radius {radius:<8.4g} {one.value:.1%}   [{one.low:.3f}, {one.high:.3f}]")
         lines.append(
-            f"  each statement holds with probability {1 - self.alpha:g}; {self.passes:,} passes, {self.seconds:.1f} s"
+            f"  each statement holds with probability {1 - self.alpha:g}; {self.passes:,} passes, "
+            f"{in_seconds(self.seconds)}"
         )
         if self.nonfinite:
             lines.append(
@@ -318,9 +320,12 @@ class Certificates(Tabular):
         """What ``to_dict`` wrote."""
         same = ("name", "std", "draws", "selection", "alpha", "passes", "provenance", "seconds")
         arrays: dict[str, Any] = {key: np.asarray(record[key], dtype=kind) for key, kind in _ARRAYS.items()}
+        settings = MeasureSettings(**record["settings"])
+        if any(part.shape != (settings.num_inputs,) for part in arrays.values()):
+            raise ValueError(f"{', '.join(arrays)} or settings.num_inputs, which do not fit each other")
         return cls(
             **arrays,
-            settings=MeasureSettings(**record["settings"]),
+            settings=settings,
             **{key: record[key] for key in same},
             nonfinite=record.get("nonfinite", 0),
         )

@@ -80,6 +80,7 @@ def depth(
         level, seed, batch_size, device, progress: as for ``measure``.
         name: how messages and files call the model.
     """
+    checks.text("name", name)
     network, checked = network_of(model), checks.number("std", std, least=0)
     if not isinstance(site, str):
         raise checks.wrong("site", site, f"a text: {', '.join(KINDS)}, or a path or pattern of model.named_modules()")
@@ -222,7 +223,7 @@ class Depth(Tabular):
         """What should be known about the measurements, each once; the sites are named where it is not about all."""
         sites: dict[str, list[str]] = {}
         for m in self.measurements:
-            for text in m.notes:
+            for text in m.remarks:
                 sites.setdefault(text, []).append(m.name)
         return [text if len(at) == len(self) else f"{', '.join(at)}: {text}" for text, at in sites.items()]
 

@@ -89,6 +89,7 @@ def influence(
         level: coverage of all intervals together.
         seed, batch_size, device, progress, name: as for ``measure``.
     """
+    checks.text("name", name)
     read = read_prompts(prompts, [model])
     view = specs.build(VIEWS, tokens, "tokens", TokenView)
     request = Request.build(

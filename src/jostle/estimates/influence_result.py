@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from jostle.base.estimate import Estimate, Interval
+from jostle.base.estimate import Estimate, Interval, in_seconds
 from jostle.base.files import write_text
 from jostle.base.table import Row, Tabular
 from jostle.estimates.result import REASONS, Floats, array, plain
@@ -205,7 +205,7 @@ class Influence(Tabular):
             lines.append(f"  ... and {len(self) - _SHOWN} more prompts")
         lines += [f"  {line}" for line in concentration_lines(self.concentration, len(self) > 1)]
         lines += [f"  {line}" for line in self.settings.lines()]
-        lines.append(f"  {self.passes:,} passes, {self.seconds:.1f} s; {_REASONS[self.stopped]}")
+        lines.append(f"  {self.passes:,} passes, {in_seconds(self.seconds)}; {_REASONS[self.stopped]}")
         lines.append(f"  intervals of all entries hold together: {self.settings.level:.0%}{self.mark}")
         lines += [f"  warning: {one}" for one in self.warnings] + [f"  note: {one}" for one in self.notes]
         return "\n".join(lines)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from jostle.base import checks
 from jostle.base import progress as progress_bar
 from jostle.base.errors import UsageError
-from jostle.base.estimate import provenance
+from jostle.base.estimate import PROCESSES, provenance
 from jostle.base.progress import Reporter
 from jostle.base.trackers import make_senders
 from jostle.engines import Engine, choose
@@ -129,6 +129,7 @@ def measure(
         UsageError: an argument or an input cannot be used; the message is one line.
         Interrupted: on Ctrl-C after the first results; ``.result`` holds them.
     """
+    checks.text("name", name)
     request = Request.build(
         tokens=tokens,
         perturbation=perturbation,
@@ -312,6 +313,8 @@ def make_comparison(
         known: as for ``run_request``.
     """
     settings, origin = request.settings(evaluation.inputs), provenance()
+    if evaluation.staff.told:
+        origin[PROCESSES] = evaluation.staff.told
     measurements = {}
     for function, estimate, lost in zip(evaluation.functions, singles, evaluation.nonfinite.tolist(), strict=True):
         told = [*function.warnings, *_nonfinite_warning(function.name, lost, estimate)]

@@ -6,6 +6,7 @@ differences. ``MeasureSettings`` say what was asked, as text and numbers.
 """
 
 import json
+import math
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -15,13 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jostle.base.errors import UsageError
-from jostle.base.estimate import OTHER, TARGETS, Estimate, Interval, Target
+from jostle.base.estimate import OTHER, PROCESSES, TARGETS, Estimate, Interval, Target, in_seconds
 from jostle.base.files import write_text
 from jostle.base.registry import unknown_name
 from jostle.base.table import Row, Tabular
 from jostle.estimates import tables as made
 from jostle.estimates.certainty import Certainty
 from jostle.intervals.fixed import ASYMPTOTIC
+from jostle.responses import RESPONSES
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -81,11 +83,17 @@ class Profile:
     def from_dict(cls, record: dict[str, Any]) -> "Profile":
         """The profile that ``to_dict`` wrote."""
         ends = {key: array(record[key]) for key in ("values", "low", "high")}
-        counts = np.asarray(record["counts"], dtype=np.int64)
+        counts, positions = np.asarray(record["counts"], dtype=np.int64), tuple(record["positions"])
+        lengths = {"profile.counts": counts.shape, **{f"profile.{key}": end.shape for key, end in ends.items()}}
+        for name, shape in lengths.items():
+            if shape != (math.prod(positions),):
+                raise ValueError(f"{name} or profile.positions, which do not fit each other")
+        if (counts < 0).any():
+            raise ValueError("profile.counts, of which some are negative")
         return cls(
             **ends,
             counts=counts,
-            positions=tuple(record["positions"]),
+            positions=positions,
             target=record["target"],
             method=record["method"],
             special=array(record["special"]) if "special" in record else None,
@@ -244,7 +252,7 @@ class Measurement(MeanChange):
         nonfinite: trials left out because an output was NaN or infinite.
         warnings: what is suspicious about the model or the numbers.
         seconds: wall-clock time.
-        provenance: versions and time.
+        provenance: versions and time; under ``processes``, why other processes were not asked.
         notes: what is worth knowing and nothing to worry about, such as that the model was in train mode before.
         certainty: whether sensitive predictions tend to be wrong; None unless labels were given.
         samples: the trials by input and token, if they were asked for; files do not hold them.
@@ -269,6 +277,11 @@ class Measurement(MeanChange):
     def __str__(self) -> str:
         return "\n".join(_lines(self))
 
+    @property
+    def remarks(self) -> list[str]:
+        """The notes, and what people are told about processes, which is no part of the result."""
+        return [*self.notes, *([self.provenance[PROCESSES]] if PROCESSES in self.provenance else [])]
+
     def to_dict(self) -> dict[str, Any]:
         """Everything, as plain numbers and text for JSON."""
         return {
@@ -292,9 +305,15 @@ class Measurement(MeanChange):
     def from_dict(cls, record: dict[str, Any]) -> "Measurement":
         """The measurement that ``to_dict`` wrote."""
         rest = ("name", "passes", "stopped", "nonfinite", "warnings", "seconds", "provenance")
+        change, settings = MeanChange.from_dict(record), MeasureSettings(**record["settings"])
+        if change.per_input.shape not in ((0,), (settings.num_inputs,)):
+            raise ValueError("per_input or settings.num_inputs, which do not fit each other")
+        bounds = RESPONSES.get(settings.response).bounds if settings.response in RESPONSES else None
+        if bounds is not None and not bounds[0] <= change.value <= bounds[1]:
+            raise ValueError(f"value, which is {change.value!r} and not between {bounds[0]:g} and {bounds[1]:g}")
         return cls(
-            **vars(MeanChange.from_dict(record)),
-            settings=MeasureSettings(**record["settings"]),
+            **vars(change),
+            settings=settings,
             notes=record.get("notes", []),
             certainty=Certainty.from_dict(record["certainty"]) if "certainty" in record else None,
             **{key: record[key] for key in rest},
@@ -346,7 +365,7 @@ def _lines(m: Measurement) -> list[str]:
         *(f"  {line}" for line in (() if m.certainty is None else m.certainty.lines())),
         *(f"  {line}" for line in (*_largest(m.profile), *s.lines(), effort(m))),
         *(f"  warning: {text}" for text in m.warnings),
-        *(f"  note: {text}" for text in m.notes),
+        *(f"  note: {text}" for text in m.remarks),
     ]
 
 
@@ -363,7 +382,7 @@ def _largest(profile: Profile) -> list[str]:
 
 def effort(m: Measurement) -> str:
     """What the number cost and why sampling ended, in a line."""
-    return f"{m.trials:,} trials, {m.passes:,} passes, {m.seconds:.1f} s; {REASONS[m.stopped]}"
+    return f"{m.trials:,} trials, {m.passes:,} passes, {in_seconds(m.seconds)}; {REASONS[m.stopped]}"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -480,7 +499,7 @@ class Comparison(Tabular):
     @property
     def notes(self) -> list[str]:
         """What is worth knowing and nothing to worry about, each once."""
-        return list(dict.fromkeys(text for m in self.measurements.values() for text in m.notes))
+        return list(dict.fromkeys(text for m in self.measurements.values() for text in m.remarks))
 
     def difference(self, first: str, second: str) -> Difference:
         """Sensitivity of ``first`` minus sensitivity of ``second``, on the same inputs and noise."""

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from jostle.base import checks
 from jostle.base import progress as progress_bar
 from jostle.base.errors import UsageError
-from jostle.base.estimate import OTHER, TARGETS, Estimate, Interval, Target, provenance
+from jostle.base.estimate import OTHER, TARGETS, Estimate, Interval, Target, in_seconds, provenance
 from jostle.base.files import write_text
 from jostle.base.table import Row, Tabular
 from jostle.estimates.clean import clean_outputs
@@ -108,6 +108,7 @@ def stability(
         UsageError: an argument or an input cannot be used; the message is one line.
         Interrupted: on Ctrl-C after the first rho; ``.result`` is a ``Stability`` of the finished ones.
     """
+    checks.text("name", name)
     request = Request.build(
         tokens=tokens,
         perturbation=STILL,
@@ -452,7 +453,9 @@ class Stability(Tabular):
                 for point in self.points
             ),
         ]
-        spent = f"{sum(point.trials for point in self.points):,} trials, {self.passes:,} passes, {self.seconds:.1f} s"
+        spent = (
+            f"{sum(point.trials for point in self.points):,} trials, {self.passes:,} passes, {in_seconds(self.seconds)}"
+        )
         reasons = dict.fromkeys(REASONS[point.stopped] for point in self.points if point.rho < 1)
         lines += [f"  {line}" for line in (*s.lines(), "; ".join([spent, *reasons]))]
         if self.missing:

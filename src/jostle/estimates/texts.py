@@ -21,7 +21,7 @@ from torch import Tensor
 from jostle.base import checks, specs
 from jostle.base import progress as progress_bar
 from jostle.base.errors import FailureError, UsageError, shown
-from jostle.base.estimate import Estimate, Interval, provenance
+from jostle.base.estimate import Estimate, Interval, in_seconds, provenance
 from jostle.base.files import write_text
 from jostle.base.model import call, eval_mode, logits_of
 from jostle.base.notebook import in_frame, shaded_text, table_html
@@ -88,6 +88,7 @@ def change_texts(
     Raises:
         UsageError: an argument or a text cannot be used; the message is one line.
     """
+    checks.text("name", name)
     started = time.perf_counter()
     made = specs.build(TEXT_CHANGES, change, "change", TextChange)
     said = specs.build(RESPONSES, response, "response", Response)
@@ -309,7 +310,7 @@ class TextChanges(Estimate):
             f"  [{self.population.low:.4g}, {self.population.high:.4g}] for the population the texts came from"
             f"{self.population.mark}",
             f"  {len(self.texts):,} texts; change={self.change} seed={self.seed}; {self.passes:,} passes, "
-            f"{self.seconds:.1f} s",
+            f"{in_seconds(self.seconds)}",
         ]
         top = [
             f"{word} ({share:.2g} of {count})" for word, (share, count) in list(self.by_word().items())[:5] if share > 0

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from jostle.base import checks
 from jostle.base.errors import UsageError
-from jostle.base.estimate import Estimate, Interval
+from jostle.base.estimate import Estimate, Interval, in_seconds
 from jostle.base.files import parse_json, read_text, write_text
 from jostle.base.specs import written
 from jostle.base.table import Row, Tabular
@@ -422,8 +422,7 @@ def _effort(w: WorstCase) -> str:
             how += f" at the {s.candidates} most promising positions of each input"
     else:
         how = f"no gradients: the largest of {s.draws} draws and deletion"
-    seconds = round(w.seconds, 3)  # as in a file, so that a result that is read from one prints the same
-    return f"{how}; seed={s.seed}; {w.passes:,} passes, {seconds:.1f} s"
+    return f"{how}; seed={s.seed}; {w.passes:,} passes, {in_seconds(w.seconds)}"
 
 
 def pack(array: NDArray[Any] | None, *, is_compact: bool = False) -> dict[str, Any] | None:

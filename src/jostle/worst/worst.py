@@ -109,6 +109,7 @@ def worst_case(
         progress: true for a bar on a terminal and plain lines elsewhere, or a function of ``progress.State``.
         name: how messages and files call the model.
     """
+    checks.text("name", name)
     request = Request.build(
         tokens=tokens,
         perturbation=_MOVE,
