@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -166,6 +167,17 @@ def test_a_warning_about_the_range_is_said_once(capsys, tmp_path):
     code, _, err = run(capsys, *words)
     assert code == 0
     assert err.count("--value-range 0/1") == 1
+
+
+def test_a_warning_about_the_range_of_a_models_images_names_the_option(capsys, tmp_path):
+    np.savez(tmp_path / "unit.npz", x=natural(16, height=16, width=16), y=np.zeros(16, int))
+    (tmp_path / "mean.py").write_text("def make():\n    return lambda x: x.mean(dim=(2, 3))\n")
+    words = ("--data", "unit.npz", "--model", "py:mean.py:make", "--corruption", "contrast", "--severity", "1")
+    with warnings.catch_warnings(record=True) as others:
+        warnings.simplefilter("always")
+        code, _, err = run(capsys, *words)
+    assert (code, err.count("--value-range 0/1"), err.count("\n")) == (0, 1, 1)
+    assert not [one for one in others if "value_range" in str(one.message)]
 
 
 def test_half_precision_is_read(capsys, tmp_path):

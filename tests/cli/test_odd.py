@@ -2,6 +2,7 @@
 
 import json
 import os
+import subprocess
 import sys
 import time
 
@@ -204,6 +205,29 @@ def test_a_terminal_of_one_column_gets_help_all_the_same(capsys, monkeypatch):
     assert code == 0
     assert out
     assert time.process_time() - began < 30
+
+
+def test_a_terminal_of_a_billion_columns_gets_help_all_the_same(capsys, monkeypatch):
+    """Its lines were filled up with spaces until memory was gone."""
+    monkeypatch.setenv("COLUMNS", "100000000")
+    code, out, _ = run(capsys, "--help")
+    assert code == 0
+    assert "hangs on" in out
+    assert len(out) < 10**6
+
+
+def test_no_line_of_the_first_help_is_broken(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    _, out, _ = run(capsys, "--help")
+    assert "\non\n" not in out
+
+
+def test_a_backend_of_matplotlib_that_does_not_exist_is_no_matter(tmp_path):
+    """Nothing is shown in a window: what is drawn goes to files."""
+    words = [sys.executable, "-m", "jostle", "boolean", "parity", "--n", "3", "--figure", str(tmp_path / "f.svg")]
+    done = subprocess.run(words, env=os.environ | {"MPLBACKEND": "junk"}, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert (tmp_path / "f.svg").exists()
 
 
 def test_draws_that_a_model_answers_with_nan_are_said(capsys, folder):

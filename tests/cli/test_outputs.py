@@ -11,8 +11,10 @@ import pytest
 
 import jostle
 from jostle.base.errors import UsageError
-from jostle.cli.output import check_outputs
+from jostle.cli.options import SubjectOptions
+from jostle.cli.output import check_outputs, command_line, show
 from jostle.cli.subject import load_inputs, load_model
+from jostle.results import load as load_result
 from tests.cli.test_cli import MODEL, basic, run
 
 WHOLE = {"measure": basic(), "corrupt": ["--data", "images.npz"], "boolean": ["table.txt"]}
@@ -189,3 +191,13 @@ def test_with_randomness_the_default_rules_are_those_of_python(capsys, folder):
         code, out, _ = run(capsys, "measure", *basic(response=response), "--json")
         assert code == 0
         assert json.loads(out)["settings"]["plan"] == f"{plan},max_passes=1000000"
+
+
+def test_a_command_leaves_nothing_behind_for_the_next_one_in_the_same_process(capsys, folder, tmp_path_factory):
+    assert run(capsys, "measure", *basic(), "-o", "first.json")[0] == 0
+    result = load_result(folder / "first.json")
+    other = tmp_path_factory.mktemp("other")
+    os.chdir(other)  # the fixture goes back
+    show(result, [], SubjectOptions(output=Path("second.json")))
+    assert (other / "second.json").is_file()
+    assert command_line() == ""

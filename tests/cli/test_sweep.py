@@ -163,3 +163,6 @@ def test_strengths_of_texts_in_units_of_their_embeddings(capsys, tmp_path, monke
     assert weaker["settings"] == alone["settings"]
     assert (weaker["value"], weaker["low"]) == (alone["value"], alone["low"])
     assert found["strengths"][1] == pytest.approx(2 * found["strengths"][0], rel=0.01)
+    code, out, _ = run(capsys, "sweep", *given, "--stds", "2rms", "1rms", "--quiet")
+    weak, strong = found["strengths"]
+    assert f"  rows as asked for: {weak:g} is 1rms, {strong:g} is 2rms\n" in out

@@ -136,3 +136,12 @@ def test_the_handler_of_transformers_calls_it():
     handler.on_train_end(None, state, control)
     assert probe.history["step"].tolist() == [0, 2, 4, 5]
     assert len(set(probe.history["weight_norm"])) == 4
+
+
+@pytest.mark.parametrize("hook", ["setup", "on_fit_start", "on_exception", "on_init_end", "on_step_end"])
+def test_a_probe_given_as_a_callback_says_what_to_give(hook):
+    probe = probe_of()
+    with pytest.raises(AttributeError, match=r"give callbacks=\[probe\.lightning\(\)\] or .*trainer_callback\(\)"):
+        getattr(probe, hook)
+    assert not hasattr(probe, "other")
+    assert not hasattr(probe, hook)  # whoever asks whether it is one learns that it is not

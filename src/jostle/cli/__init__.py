@@ -37,10 +37,12 @@ def main(arguments: list[str] | None = None) -> None:
     debug = "--debug" in words
     _open_streams()
     sys.unraisablehook = _unraisable
-    if shutil.get_terminal_size().columns < _NARROWEST:
-        os.environ["COLUMNS"] = str(_NARROWEST)  # to break tables of help into fewer columns takes minutes
+    _mend_environment()
     try:
-        _run([word for word in words if word != "--debug"], debug)
+        from jostle.base import interrupts
+
+        with interrupts.listening():
+            _run([word for word in words if word != "--debug"], debug)
     except KeyboardInterrupt as stop:
         why = str(stop) if type(stop) is KeyboardInterrupt else ""  # others carry a result
         _fail(f"interrupted {why}".rstrip(), _INTERRUPTED, debug)
@@ -51,7 +53,7 @@ def main(arguments: list[str] | None = None) -> None:
             signal.signal(signal.SIGINT, lambda *_: os._exit(_INTERRUPTED))
 
 
-_NARROWEST = 40  # columns
+_NARROWEST, _WIDEST = 40, 1_000  # columns
 _SOON = 0.01  # seconds
 _ABOUT_COMMANDS = {"--help", "-h", "--version", "-V"}  # answered by a text, also beside --json
 UNEXPECTED = "unexpected"  # how a line begins that is about a fault of jostle's own
@@ -64,6 +66,19 @@ def _unraisable(told: "sys.UnraisableHookArgs") -> None:
         threading.Timer(_SOON, _thread.interrupt_main).start()
     else:
         sys.__unraisablehook__(told)
+
+
+def _mend_environment() -> None:
+    """See to variables of the environment that would end or stall a command over how its answer looks.
+
+    To break tables of help into very few columns takes minutes, and to fill up very many takes all memory. Nothing is
+    shown in a window, so matplotlib needs no backend but the one that writes files.
+    """
+    columns = shutil.get_terminal_size().columns
+    if not _NARROWEST <= columns <= _WIDEST:
+        os.environ["COLUMNS"] = str(min(max(columns, _NARROWEST), _WIDEST))
+    if "MPLBACKEND" in os.environ:
+        os.environ["MPLBACKEND"] = "agg"
 
 
 def _open_streams() -> None:
@@ -82,17 +97,18 @@ def _run(words: list[str], debug: bool) -> None:
     from jostle.base.errors import JostleError
     from jostle.cli.app import app
     from jostle.cli.config import configured, take_config
-    from jostle.cli.output import remember_command, results_only
+    from jostle.cli.output import remembered, results_only
 
     if not _has_folder():  # libraries below torch end the process then
         _fail("the folder in which this command was started is gone: change to one that exists", 1, debug)
-    remember_command(words)
     _keep_memory()
+    given = words
     try:
         # With --json the output is JSON and nothing else, whatever a model prints: see output.say.
         words, config = take_config(words)
         is_json = "--json" in words and not _ABOUT_COMMANDS & set(words)
         with (
+            remembered(given),
             contextlib.redirect_stdout(results_only()) if is_json else contextlib.nullcontext(),
             configured(app, config, words[0] if words else ""),
         ):

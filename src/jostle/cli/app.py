@@ -40,7 +40,7 @@ Start here:
   jostle certify --help          a radius within which the prediction holds
   jostle change --help           typos, case, other words in your texts
   jostle worst-case --help       the one-token change that matters most
-  jostle influence --help        which word a language model's next word hangs on
+  jostle influence --help        which word of a prompt the next one hangs on
   jostle depth --help            noise inside a model, layer by layer
   jostle boolean parity --n 10   a function of bits, exactly
   jostle corrupt --help  images under common corruptions, as a picture or a file

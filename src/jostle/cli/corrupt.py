@@ -154,12 +154,11 @@ def _say_accuracy(
         raise UsageError(
             f"--data {data} has no labels, so there is no accuracy: give a named dataset, or an .npz file with x and y"
         )
-    try:
-        found = accuracy_under(
-            network, match_inputs(images, [network]), labels, names, severities, seed, value_range=ends
-        )
-    except UsageError as error:
-        raise UsageError(str(error).replace("value_range", "--value-range")) from None
+    inputs = match_inputs(images, [network])
+    _check_range(inputs, ends)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*value_range=")  # said already
+        found = accuracy_under(network, inputs, labels, names, severities, seed, value_range=ends)
     say(json.dumps({"model": spec_name, **found.to_dict()}, indent=1) if as_json else f"{spec_name}\n{found}")
 
 

@@ -1,11 +1,12 @@
 """What commands write: files are checked before any work, and numbers are printed before they are saved."""
 
+import contextlib
 import io
 import json
 import os
 import shlex
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO, cast
 
@@ -147,6 +148,9 @@ def show(
         options: whether to print JSON, and where to save.
     """
     lines = list(notes)
+    if _folder:  # a model may have changed to another, and files are written where the command was started
+        with contextlib.suppress(OSError):
+            os.chdir(_folder[0])
     if options.as_json:
         record = result.to_dict()
         say(json.dumps({**record, "notes": [*record.get("notes", []), *lines]}, indent=1))
@@ -179,7 +183,7 @@ def open_page(path: Path) -> None:
     """Show a page in the browser; where there is none, nothing happens."""
     import webbrowser
 
-    webbrowser.open(path.resolve().as_uri())
+    webbrowser.open(path.absolute().as_uri())
 
 
 class _Diverted(io.TextIOBase):
@@ -207,6 +211,8 @@ def results_only() -> TextIO:
 def say(text: str) -> None:
     """Print a result at once; a closed pipe, as behind ``| head``, is no error: files are still to be written."""
     stream = sys.stdout.results if isinstance(sys.stdout, _Diverted) else sys.stdout
+    if stream.closed:  # by a model
+        return
     try:
         print(text, file=stream, flush=True)
     except BrokenPipeError:
@@ -214,11 +220,19 @@ def say(text: str) -> None:
 
 
 _command: list[str] = []
+_folder: list[Path] = []
 
 
-def remember_command(words: Sequence[str]) -> None:
-    """Keep the words of the command that runs, for pages that say how they were made."""
+@contextlib.contextmanager
+def remembered(words: Sequence[str]) -> Iterator[None]:
+    """While a command runs, keep its words, for pages that say how they were made, and where it was started."""
     _command[:] = ["jostle", *words]
+    _folder[:] = [Path.cwd()]
+    try:
+        yield
+    finally:
+        _command.clear()
+        _folder.clear()
 
 
 def command_line() -> str:
@@ -239,4 +253,4 @@ def _is_same(path: Path, other: Path) -> bool:
     try:
         return path.samefile(other)
     except (OSError, ValueError):  # one of them does not exist, or is a spec and no path
-        return path.resolve() == other.resolve()
+        return os.path.realpath(path) == os.path.realpath(other)  # of links that lead in a circle, too

@@ -139,4 +139,7 @@ def _from_rms(options: SweepOptions, subject: "Subject", counts: list[float]) ->
     if subject.texts is None:
         raise UsageError(f"--stds {' '.join(options.stds)}: rms is the size of embedded texts; give plain numbers")
     unit = scale_rms(options, subject, 1.0, f"{options.perturbation} with --stds {' '.join(options.stds)}")
+    strengths = {float(f"{count * unit:.3g}"): count for count in sorted(counts)}
+    asked = ", ".join(f"{strength:g} is {count:g}rms" for strength, count in strengths.items())
+    subject.notes.append(f"rows as asked for: {asked}")
     return [float(f"{count * unit:.3g}") for count in counts]

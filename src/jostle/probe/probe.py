@@ -142,6 +142,13 @@ class Probe:
             f"perturbation={request.perturbation.describe()}, every={self._every}, share={share}: {done}{last})"
         )
 
+    def __getattr__(self, name: str) -> Any:
+        """Only for names that there are not: a trainer that was given the probe itself learns what to be given."""
+        advice = ""
+        if name.startswith("on_") or name in ("setup", "teardown"):
+            advice = ": it is no callback; give callbacks=[probe.lightning()] or callbacks=[probe.trainer_callback()]"
+        raise AttributeError(f"'Probe' object has no attribute {name!r}{advice}", name=name, obj=self)
+
     def __call__(self, model: Model, step: int) -> Numbers | None:
         """Measure ``model`` if it is time, and return the numbers by name; None if it is not time or it was skipped.
 

@@ -27,6 +27,7 @@ RAGGED = "inputs differ in shape, so they cannot be put together: pad all to one
 _MOST_MAPPED = 2**27  # bytes of a memory-mapped array that are read as a whole
 _LABELS = ("label", "labels", "label_ids", "idx")  # entries of items that are no inputs
 _TAKEN = "a tensor, an array, a mapping of tensors, a frame, a Dataset or a DataLoader"
+_UNSIGNED = (torch.uint16, torch.uint32, torch.uint64)
 
 
 def as_tensors(source: Any) -> Batch | None:
@@ -46,12 +47,19 @@ def as_tensors(source: Any) -> Batch | None:
 def tensor_of(value: Any, name: str = "inputs") -> Tensor:
     """An array of any library as a tensor on the CPU; that of a memory map reads its file when it is asked for rows."""
     if isinstance(value, Tensor):
-        return value.detach().cpu().contiguous()
+        tensor = value.detach().cpu().contiguous()
+        return tensor if tensor.dtype not in _UNSIGNED else tensor_of(tensor.numpy(), name)
     array = np.asarray(value)
     if array.dtype.kind not in "biufc":
         kind = "texts" if array.dtype.kind in "UST" else f"of type {array.dtype}"
         hint = ": use tokens=words or tokens=embeddings" if kind == "texts" else "; expected numbers"
         raise UsageError(f"{name} are {kind}{hint}")
+    if array.dtype.kind == "u" and array.dtype.itemsize > 1:  # torch can hold these, and do next to nothing with them
+        if array.size and int(array.max()) > np.iinfo(np.int64).max:
+            raise UsageError(
+                f"{name} of type {array.dtype} hold {array.max()}, which is more than a signed integer can"
+            )
+        array = array.astype(np.int64)
     if not array.dtype.isnative:
         array = array.astype(array.dtype.newbyteorder("="))
     if any(stride < 0 for stride in array.strides):  # as x[::-1] has, which torch cannot read
