@@ -25,6 +25,7 @@ def main() -> None:
     parser.add_argument("--work", type=Path, default=record.ROOT / "runs" / "chaos", help="folder for files")
     parser.add_argument("--record", type=Path, default=record.RECORD, help="file of all counts")
     parser.add_argument("--page", type=Path, default=record.ROOT / "docs" / "chaos.md", help="page that is written")
+    parser.add_argument("--only", nargs="+", metavar="COMMAND", help="kill these commands, by the names on the page")
     parser.add_argument("--fresh", action="store_true", help="forget earlier counts of the attacks that are asked for")
     parser.add_argument(
         "--mended", nargs=3, metavar=("ATTACK", "WORDS", "TEST"), help="faults with these words have this test now"
@@ -54,7 +55,11 @@ def _run(given: argparse.Namespace) -> None:
             work = given.work.resolve() / name
             work.mkdir(parents=True, exist_ok=True)
             before = record.read(given.record).get(name, {}).get("where", {})
-            attack(work, number, given.seed, functools.partial(_keep, given.record, name), before)
+            keep = functools.partial(_keep, given.record, name)
+            if name == "kills" and given.only:
+                kills.run(work, number, given.seed, keep, before, kills.named(given.only))
+            else:
+                attack(work, number, given.seed, keep, before)
 
 
 def _keep(path: Path, name: str, count: Count) -> None:

@@ -9,12 +9,14 @@ must be whole or absent.
 import contextlib
 import hashlib
 import json
+import math
 import os
 import random
 import shutil
 import signal
 import time
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,7 +35,8 @@ _SOON, _LATE = 0.05, 1.5  # seconds, bounds of that mean
 _COLD = 0.7  # seconds after which Python has come to jostle
 _WITH_WORKERS = 0.35  # share of the kills of commands that can have worker processes
 _INTERRUPTED = 130
-_VARYING = ("provenance", "seconds", "timings", "notes")  # of results; about times, machines and processes
+_LEAST, _MOST = 4, 20  # kills of a command before it is let end
+_VARYING = ("provenance", "seconds", "timings")  # of results; about times, machines and processes
 
 Essence = dict[str, str]  # a hash of each part of what a command leaves behind
 
@@ -90,6 +93,15 @@ def victims() -> list[Victim]:
         for name in studies.names()
     ]
     return [*commands, *runs]
+
+
+def named(names: Sequence[str]) -> list[Victim]:
+    """The commands with these names."""
+    known = {victim.name: victim for victim in victims()}
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        raise SystemExit(f"no command is called {', '.join(unknown)}; known: {', '.join(known)}")
+    return [known[name] for name in names]
 
 
 def _of_texts() -> list[Victim]:
@@ -156,6 +168,12 @@ def _hash(value: object) -> str:
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:16]
 
 
+def code() -> str:
+    """A hash of the code that is attacked, and of this file, which says what of a result is compared."""
+    files = [*sorted((record.ROOT / "src").rglob("*.py")), Path(__file__)]
+    return _hash([path.read_text(encoding="utf-8") for path in files])
+
+
 class FailedError(Exception):
     """A command fails though nobody kills it."""
 
@@ -173,6 +191,7 @@ class Attack:
         self.work, self.rng, self.share_of_cold = work, rng, share_of_cold
         self.count = Count()
         self._references = Store(work / "references.jsonl")
+        self._code = code()
         self._home = work / "home"
         if not (self._home / "language").exists():
             words.make_folder(self._home)
@@ -180,16 +199,17 @@ class Attack:
 
     def reference(self, victim: Victim) -> tuple[Essence, float]:
         """What the command leaves behind if nobody kills it, and the seconds that it takes."""
-        if victim.name not in self._references:
+        key = f"{victim.name} {_hash([self._code, *victim.words])}"  # what other code did says nothing about this one
+        if key not in self._references:
             out = self.work / "reference" / _file_name(victim.name)
             shutil.rmtree(out, ignore_errors=True)
             out.mkdir(parents=True)
             ended = Running(command(victim.command(out, self._home), memory=None), out).outcome(LONGEST)
             if ended.code or ended.is_late:
                 raise FailedError(f"{victim.name} fails though nobody kills it: {ended.code} {ended.err[-500:]}")
-            self._references.append(victim.name, {"essence": essence(out), "seconds": ended.seconds})
+            self._references.append(key, {"essence": essence(out), "seconds": ended.seconds})
             shutil.rmtree(out)
-        kept = self._references[victim.name]
+        kept = self._references[key]
         return kept["essence"], kept["seconds"]
 
     def attack(self, victim: Victim, kills: int) -> None:
@@ -310,8 +330,17 @@ def _file_name(name: str) -> str:
     return name.replace("/", "_").replace(" ", "_")
 
 
-def run(work: Path, number: int, seed: int, keep: Callable[[Count], None], killed: Mapping[str, int]) -> None:
-    """Kill commands in a random order until there are so many kills.
+def run(
+    work: Path,
+    number: int,
+    seed: int,
+    keep: Callable[[Count], None],
+    killed: Mapping[str, int],
+    chosen: Sequence[Victim] | None = None,
+) -> None:
+    """Kill commands until there are so many kills: those first that were killed least, and otherwise in a random order.
+
+    The kills are spread over all commands; as some come too late, there may be several rounds.
 
     Arguments:
         work: a folder.
@@ -319,18 +348,21 @@ def run(work: Path, number: int, seed: int, keep: Callable[[Count], None], kille
         seed: decides all.
         keep: is given the counts after each command, and empties them.
         killed: how often each command was killed before.
+        chosen: the commands; by default all.
     """
     rng = random.Random(seed)
-    done = 0
+    done, so_far = 0, Counter(killed)
     attack = Attack(work, rng)
     while done < number:
-        order = victims()
+        order = victims() if chosen is None else list(chosen)
         rng.shuffle(order)
-        for victim in sorted(order, key=lambda one: killed.get(one.name, 0)):  # those that were spared so far first
+        order.sort(key=lambda one: so_far[one.name])
+        for place, victim in enumerate(order):
             if done < number:
                 try:
-                    attack.attack(victim, rng.randint(12, 20))
+                    attack.attack(victim, min(max(math.ceil((number - done) / (len(order) - place)), _LEAST), _MOST))
                 except FailedError as error:
                     attack.count.fault("fails by itself", str(error))
                 done += sum(attack.count.tried.values())
+                so_far.update(attack.count.where)
                 keep(attack.count)
