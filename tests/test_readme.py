@@ -7,7 +7,7 @@ import runpy
 
 import pytest
 
-from jostle.studies.verdict import Verdict
+from jostle.studies.verdict import Finding, Verdict
 from tests.documents import ROOT, pages
 
 
@@ -56,6 +56,31 @@ def test_the_scoreboard_is_what_the_records_say(board):
         assert path.read_text(encoding="utf-8") == text, f"{path} is out of date: make scoreboard"
     rows = board["scoreboard"](board["STUDIES"])
     assert {row.status for row in rows} <= set(Verdict)  # no run is unfinished or outdated
+
+
+PROSE = (
+    "average-to-worst", "certainty", "features", "grokking", "hardness", "language", "parity", "robustness",
+    "stability", "synthetic", "vision",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PROSE)
+def test_findings_in_prose_are_cited_and_not_typed(board, name):
+    text = board["cited"].CITED.sub("", (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8"))
+    text = re.sub(r"```.*?```", "", text, flags=re.DOTALL)
+    assert re.findall(r"-?\d[\d.,]*\s+\[-?\d[\d.]*,\s+-?\d[\d.]*\]", text) == []
+
+
+def test_a_citation_can_turn_the_sign_and_make_a_factor_of_a_logarithm(board):
+    finding = Finding("slope", "< 0", Verdict.AGREES, -0.5, -0.7, -0.2, 0.95)
+    summary = dataclasses.replace(next(iter(board["summaries"]().values())), findings=[finding])
+    said = board["cited"].said
+    assert said(summary, "slope") == "-0.50 [-0.70, -0.20]"
+    assert said(summary, "minus slope") == "0.50 [0.20, 0.70]"
+    assert said(summary, "exp slope") == "0.61 [0.50, 0.82]"
+    empty = dataclasses.replace(summary, findings=[dataclasses.replace(finding, low=None)])
+    with pytest.raises(SystemExit, match="no interval"):
+        said(empty, "minus slope")
 
 
 def test_every_undecided_claim_says_what_would_decide_it(board):

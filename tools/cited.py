@@ -4,15 +4,20 @@
 
 ``make scoreboard`` writes what stands between the two comments: the finding with that statement, or the first one that
 begins so; or ``seeds`` or ``verdict`` of the study. ``study@small`` names a scale; without one it is the largest.
+``minus`` before a statement turns the sign, for a sentence that says by how much something falls; ``exp`` makes a
+factor of a difference of logarithms.
 """
 
+import math
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from questions import find, shown
 
 from jostle.studies.folder import Summary, read_summary
+from jostle.studies.verdict import Finding
 
 CITED = re.compile(r"(<!-- cite (\S+): ([^>]+?) -->)[^<]*(<!-- cited -->)")
 
@@ -34,4 +39,27 @@ def said(summary: Summary, what: str) -> str:
     """What a page shows of a study: its number of seeds, its verdict, or a finding."""
     if what == "seeds":
         return str(summary.seeds)
-    return str(summary.verdict) if what == "verdict" else shown(find(summary.findings, what))
+    if what == "verdict":
+        return str(summary.verdict)
+    first, _, rest = what.partition(" ")
+    if first == "minus":
+        return shown(_turned(find(summary.findings, rest)))
+    return shown(_factor(find(summary.findings, rest))) if first == "exp" else shown(find(summary.findings, what))
+
+
+def _turned(finding: Finding) -> Finding:
+    """The same finding, said of the fall instead of the change."""
+    value, low, high = _numbers(finding)
+    return replace(finding, value=-value, low=-high, high=-low)
+
+
+def _factor(finding: Finding) -> Finding:
+    """The same finding, said of the ratio instead of its logarithm."""
+    value, low, high = map(math.exp, _numbers(finding))
+    return replace(finding, value=value, low=low, high=high)
+
+
+def _numbers(finding: Finding) -> tuple[float, float, float]:
+    if finding.value is None or finding.low is None or finding.high is None:
+        raise SystemExit(f"a page turns {finding.statement!r}, which has no interval")
+    return finding.value, finding.low, finding.high

@@ -42,9 +42,17 @@ class Source:
             Verdict.AGREES: self.yes, Verdict.DISAGREES: self.no, Verdict.ALIKE: self.alike or self.no,
             Verdict.UNDECIDED: self.undecided,
         }[summaries[self.study].verdict]  # fmt: skip
-        findings = [finding for name in (self.study, *self.others) for finding in summaries[name].findings]
+        findings = self._findings(summaries)
         sentence = sentence.replace("{said}", self.brief if brief else self.said)
         return sentence.format(**{name: shown(find(findings, said)) for name, said in self.numbers.items()})
+
+    def has_intervals(self, summaries: Mapping[str, Summary]) -> bool:
+        """Whether there were seeds enough for an interval of every number."""
+        findings = self._findings(summaries)
+        return all(find(findings, said).high is not None for said in self.numbers.values())
+
+    def _findings(self, summaries: Mapping[str, Summary]) -> list[Finding]:
+        return [finding for name in (self.study, *self.others) for finding in summaries[name].findings]
 
 
 @dataclass(frozen=True)
@@ -57,12 +65,13 @@ class Question:
     page: str
 
     def source(self, summaries: Mapping[str, Summary]) -> Source:
-        """The first source whose records are there."""
+        """The first source whose records are there and are enough for intervals."""
         return next(
             one
             for one in self.sources
             if all(name in summaries for name in (one.study, *one.others))
             and one.scale in ("", summaries[one.study].scale)
+            and one.has_intervals(summaries)
         )
 
 
@@ -100,6 +109,10 @@ _IMAGES = (
 _FASHION = "the transformer is {mlp} times as sensitive as an MLP and {cnn} times as a CNN"
 _TEXTS = "an encoder is {strong} times as sensitive as an LSTM at noise of variance 15, and {weak} times at variance 4"
 _MRPC = "an encoder is {encoder} times as sensitive as an LSTM, one with ReLU attention {relu} times"
+_MRPC_IN_FULL = (
+    "an encoder is {encoder} times as sensitive as an LSTM to noise after the LayerNorm of the embedding, {before} "
+    "times to noise before it, and {twice} times as in the released code, where a second LayerNorm follows the noise"
+)
 _VARIANCES = (
     "the most sensitive transformer is {strong} times as sensitive as the least sensitive CNN at variance 15, and "
     "{weak} times at variance 0.25"
@@ -242,19 +255,20 @@ QUESTIONS = (
                 yes="Yes: {said}.",
                 no="No: {said}.",
                 undecided="Not decided: {said}.",
-                said=_MRPC,
+                said=_MRPC_IN_FULL,
                 brief="{encoder} times as sensitive as an LSTM",
                 numbers={
                     "encoder": "sensitivity of encoder / of lstm, after all samples",
-                    "relu": "sensitivity of encoder-relu / of lstm, after all samples",
+                    "before": "sensitivity of encoder / of lstm, noise before LayerNorm",
+                    "twice": "sensitivity of encoder / of lstm, as in the released code",
                 },
                 scale="paper",
             ),
             Source(
                 "2403.06925/language-sensitivity-mrpc",
-                yes="Not run yet; at a smaller size yes: {said}.",
-                no="Not run yet; at a smaller size no: {said}.",
-                undecided="Not run yet; at a smaller size not decided: {said}.",
+                yes="Not run to its end yet; at a smaller size yes: {said}.",
+                no="Not run to its end yet; at a smaller size no: {said}.",
+                undecided="Not run to its end yet; at a smaller size not decided: {said}.",
                 said=_MRPC,
                 brief="{encoder} times as sensitive as an LSTM",
                 numbers={

@@ -107,6 +107,10 @@ WAITING = (
 )
 
 
+# Studies of which one seed is a group of networks, each with first weights of its own: the setting with their number.
+GROUPS = {"2403.06925/grokking": "networks", "2403.06925/grokking-weight-norm": "networks"}
+
+
 def main() -> None:
     """Write all files."""
     text = README.read_text(encoding="utf-8")
@@ -195,7 +199,7 @@ def questions(found: Mapping[str, Summary]) -> str:
         summary = found[source.study]
         link = f"[{summary.verdict}](studies/{source.study}.md)"
         more = question.page.removeprefix("docs/")
-        cells = [f"[{question.text}]({more})", source.answer(found), link, str(summary.seeds), summary.scale]
+        cells = [f"[{question.text}]({more})", source.answer(found), link, str(repeats(summary)), summary.scale]
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"
 
@@ -238,10 +242,17 @@ def table(rows: list[Row], waits: Mapping[Path, str]) -> str:
     lines = ["| study | claim | verdict | scale | seeds | minutes |", "|---|---|---|---|---:|---:|"]
     for row in rows:
         summary = read_summary(row.folder)
-        seeds, scale = "" if summary is None else str(summary.seeds), row.scale.split(",")[0]
+        seeds, scale = "" if summary is None else str(repeats(summary)), row.scale.split(",")[0]
         cells = [f"[{row.name}](studies/{row.name}.md)", escape(row.claim), said(row), scale, seeds, waits[row.folder]]
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"
+
+
+def repeats(summary: Summary) -> int:
+    """How many networks of each kind a verdict rests on: its seeds, or groups of them times their size."""
+    size = summary.settings[GROUPS[summary.name]] if summary.name in GROUPS else 1
+    assert isinstance(size, int)
+    return summary.seeds * size
 
 
 def verdict(row: Row, summary: Summary) -> str:
@@ -263,7 +274,8 @@ def need(finding: Finding) -> str:
     if finding.by_holm is False:
         said = "disagrees" if finding.verdict == Verdict.DISAGREES else "is alike"
         return f"a few more seeds: it {said} by itself, not by Holm"
-    return finding.needs or finding.reason
+    few = re.search(r"at least (\d+) are needed", finding.reason)
+    return finding.needs or (f"at least {few[1]} seeds" if few else finding.reason)
 
 
 def largest(text: str) -> int:
