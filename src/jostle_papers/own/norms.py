@@ -40,7 +40,6 @@ from jostle_papers.trained import (
     mean_and_range,
 )
 from jostle_papers.trained.records import smoothed
-from jostle_papers.trained.study import EVERY
 
 SOFTMAX, UNIFORM = "softmax attention", "uniform attention"
 IMAGE_MIXINGS = (SOFTMAX, UNIFORM, "relu attention", "linear attention", "mlp-mixer", "state-space")
@@ -421,9 +420,9 @@ _COMMON_DEVIATIONS = (
     "The prediction takes sensitivity to be in proportion to the distance that a LayerNorm lets a token move, "
     "sqrt(2 - 2 cos), the mean over tokens. It has no free number. It is refuted where the interval of the ratio of "
     f"the two growths lies outside a factor of {ALIKE:g}.",
-    f"Every network has {EVERY} seeds. Further ones are only for softmax and uniform attention with LayerNorm, and for "
-    f"texts also without norms, since that these are alike needs most seeds. So it was chosen after a look at {EVERY}, "
-    "which counts as a look.",
+    f"Every network has {NetworkStudy.complete_seeds} seeds. Further ones are only for softmax and uniform attention "
+    "with LayerNorm, and for texts also without norms, since that these are alike needs most seeds. So it was chosen "
+    f"after a look at {NetworkStudy.complete_seeds}, which counts as a look.",
     "The comparison with the distance behind a network's own norm was added after the first seed of images was seen; "
     "it is beyond the claim.",
 )

@@ -27,9 +27,6 @@ class TrainingCell(NetworkCell):
     seed: int
 
 
-EVERY = 3  # seeds that every network of a study has
-
-
 class NetworkStudy(Study[TrainingSettings, TrainingCell, OwnRecord]):
     """A study whose cells are networks trained from several seeds, and which measures more than ``TrainingStudy``.
 
@@ -37,18 +34,20 @@ class NetworkStudy(Study[TrainingSettings, TrainingCell, OwnRecord]):
     ``MyRecord(**vars(trained.record), more=...)`` with ``trained = self.train(cell, settings, context)``.
 
     Attributes:
-        claimed_networks: names of the networks that the claim is about. Seeds from ``EVERY`` on, which are there to
-            decide the claim, train only these. Empty for all networks.
+        claimed_networks: names of the networks that further seeds train, which are there to decide the claim. Empty
+            for all networks.
+        complete_seeds: the number of seeds that every network has; from then on seeds are further ones.
     """
 
     claimed_networks: ClassVar[tuple[str, ...]] = ()
+    complete_seeds: ClassVar[int] = 3
 
     def cells(self, settings: TrainingSettings, seeds: Sequence[int]) -> list[TrainingCell]:
         return [
             TrainingCell(name, seed)
             for seed in seeds
             for name in settings.networks
-            if seed < EVERY or not self.claimed_networks or name in self.claimed_networks
+            if seed < self.complete_seeds or not self.claimed_networks or name in self.claimed_networks
         ]
 
     def train(self, cell: TrainingCell, settings: TrainingSettings, context: Context) -> TrainedNetwork:

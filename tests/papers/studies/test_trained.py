@@ -258,6 +258,17 @@ def test_frozen_modules_keep_the_weights_they_were_drawn_with(study, tmp_path):
     assert same == {name for name in drawn if name.startswith("layers.0.")}
 
 
+def test_further_seeds_train_only_the_networks_that_a_claim_needs():
+    study = studies.get("2403.06925/figure-4")
+    settings = study.scales["small"]
+    complete = study.cells(settings, range(7))
+    assert len(complete) == 7 * len(settings.networks)
+    further = study.cells(settings, range(9))
+    assert further[: len(complete)] == complete
+    names = ("resnet-18, 8 channels", "vit-simple")
+    assert further[len(complete) :] == [TrainingCell(name, seed) for seed in (7, 8) for name in names]
+
+
 def test_claims_about_networks_that_did_not_get_there_are_undecided():
     cells = [TrainingCell("a", seed) for seed in range(3)]
     claim = is_below("s", over_seeds({0: 1.0, 1: 2.0, 2: 3.0}), 90.0)
