@@ -258,15 +258,22 @@ def test_frozen_modules_keep_the_weights_they_were_drawn_with(study, tmp_path):
     assert same == {name for name in drawn if name.startswith("layers.0.")}
 
 
-def test_further_seeds_train_only_the_networks_that_a_claim_needs():
-    study = studies.get("2403.06925/figure-4")
+@pytest.mark.parametrize(
+    ("name", "complete", "claimed"),
+    [
+        ("2403.06925/figure-4", 7, ["resnet-18, 8 channels", "vit-simple"]),
+        ("jostle/dose-response", 3, ["strength 0", "strength 0.5"]),
+    ],
+)
+def test_further_seeds_train_only_the_networks_that_a_claim_needs(name, complete, claimed):
+    study = studies.get(name)
     settings = study.scales["small"]
-    complete = study.cells(settings, range(7))
-    assert len(complete) == 7 * len(settings.networks)
-    further = study.cells(settings, range(9))
-    assert further[: len(complete)] == complete
-    names = ("resnet-18, 8 channels", "vit-simple")
-    assert further[len(complete) :] == [TrainingCell(name, seed) for seed in (7, 8) for name in names]
+    first = study.cells(settings, range(complete))
+    assert len(first) == complete * len(settings.networks)
+    cells = study.cells(settings, range(complete + 2))
+    assert cells[: len(first)] == first
+    further = [TrainingCell(network, seed) for seed in (complete, complete + 1) for network in claimed]
+    assert cells[len(first) :] == further
 
 
 def test_claims_about_networks_that_did_not_get_there_are_undecided():
