@@ -103,7 +103,6 @@ WAITING = (
         "small",
         "QQP at one learning rate for all networks: an hour of a core for six seeds",
     ),
-    ("2402.09963/figure-5", "small", "functions of low sensitivity on up to 64 bits: half an hour of a core"),
 )
 
 
