@@ -57,6 +57,27 @@ def test_a_wide_grid_says_what_half_of_it_takes():
     assert advice(m) == [f"the interval is wide: about 1,500 more inputs for ±{half_width / 2:.2g}"]
 
 
+@pytest.mark.parametrize("count", [1, 2, 12])
+@pytest.mark.parametrize("value", [0.0, 1.0])
+def test_where_all_trials_agree_the_advice_is_what_half_of_it_takes(count, value):
+    """The interval of n trials that agree is 1 - (alpha / 2)^(1 / n) wide: few take more than twice as many."""
+
+    def flipping(x):  # the clean inputs are whole numbers
+        moved = (x != x.round()).any(dim=1) * value
+        return torch.stack([moved, torch.full((len(x),), 0.5)], dim=1)
+
+    def wide(inputs):
+        grid, noise = jostle.Grid(1), "gaussian-noise:std=1"
+        return jostle.measure(flipping, torch.ones(inputs, 1), tokens="whole", perturbation=noise, plan=grid)
+
+    m = wide(count)
+    assert m.value == value
+    (text,) = advice(m)
+    more = float(text.split("about ")[1].split(" more passes")[0].replace(",", ""))
+    followed = wide(count + max(round(more * m.trials / m.passes), 1))
+    assert followed.interval.half_width == pytest.approx(m.interval.half_width / 2, rel=0.12)
+
+
 def test_nothing_is_said_of_a_narrow_interval():
     assert advice(measured(plan=jostle.Until(half_width=0.02))) == []
     assert advice(measured(perturbation="replace-by:0", plan=jostle.Grid(1))) == []

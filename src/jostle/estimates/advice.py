@@ -5,7 +5,8 @@ quantile of the level and h the half width that is asked for; where nothing has 
 
     n = 1.27 z^2 p (1 - p) / h^2
 
-Elsewhere the half width falls with the root of what is spent.
+The interval of n draws of a grid that all flipped, or none, is 1 - (alpha / 2)^(1 / n) wide. Elsewhere the half width
+falls with the root of what is spent.
 """
 
 import math
@@ -92,7 +93,9 @@ def _grid(m: Measurement) -> tuple[float, float, str] | None:
     half_width = m.interval.half_width
     if half_width <= max(_WIDE[0] if _is_flip(m) else 0.0, _WIDE[1] * abs(m.value)):
         return None
-    times = 1 if m.value == 0 else 3  # four times as many for half of the width; twice where nothing has changed
+    times = 3.0  # four times as many for half of the width
+    if _is_flip(m) and m.value in (0, 1) and half_width < 0.5:  # twice as many, but for a few draws more than that
+        times = math.log1p(-2 * half_width) / math.log1p(-half_width) - 1
     if m.target == "population":
         return half_width / 2, float(times * m.settings.num_inputs), "inputs"
     return half_width / 2, float(times * m.passes), "passes"
