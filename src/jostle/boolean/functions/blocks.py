@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from jostle.base.checks import whole, wrong
-from jostle.boolean.functions.known import Exact, KnownFunction, exact_of_signs, register
+from jostle.boolean.functions.known import Exact, KnownFunction, exact_of_signs, num_bits, register
 
 
 @register("multiplexer")
@@ -24,7 +24,7 @@ def multiplexer(n: int) -> KnownFunction:
     >>> multiplexer(6).exact.total_sensitivity, multiplexer(6).exact.sensitivity_profile
     (2.0, (0, 16, 32, 16, 0, 0, 0))
     """
-    n = whole("n of multiplexer", n, least=1)
+    n = num_bits("multiplexer", n)
     sizes = [a + 2**a for a in range(1, max(6, n.bit_length() + 1))]
     if n not in sizes:
         above = next(place for place, size in enumerate(sizes) if size > n)
@@ -64,7 +64,7 @@ def tribes(n: int, width: int | None = None) -> KnownFunction:
     >>> tribes(4, width=2).exact.sensitivity_profile
     (2, 4, 10, 0, 0)
     """
-    n = whole("n of tribes", n, least=1)
+    n = num_bits("tribes", n)
     small = [w for w in range(1, math.isqrt(n) + 1) if n % w == 0]
     divisors = sorted({*small, *(n // w for w in small)})
     if width is None:
@@ -121,7 +121,7 @@ def bent(n: int) -> KnownFunction:
     >>> bent(2).table().tolist(), bent(100).exact.total_sensitivity
     ([1, 1, 1, -1], 50.0)
     """
-    n = whole("n of bent", n, least=1)
+    n = num_bits("bent", n)
     if n % 2:
         raise wrong("n of bent", n, "even: the bits form two halves", f"; try {n - 1 or 2} or {n + 1}")
     half = n // 2

@@ -19,7 +19,7 @@ import numpy as np
 
 from jostle.base.checks import whole, wrong
 from jostle.base.errors import UsageError
-from jostle.boolean.functions.known import Exact, KnownFunction, as_list, exact_of_signs, register, sign
+from jostle.boolean.functions.known import Exact, KnownFunction, as_list, exact_of_signs, num_bits, register, sign
 
 Rule = tuple[int, int, int]  # coordinate, value that fires the rule, output
 
@@ -38,7 +38,7 @@ def decision_list(n: int, rules: Any = None, default: int = -1) -> KnownFunction
     >>> decision_list(3, rules=[(0, 1, 1), (1, -1, -1)], default=1).exact.influences.tolist()
     [0.5, 0.5, 0.0]
     """
-    n = whole("n of decision-list", n, least=1)
+    n = num_bits("decision-list", n)
     default = sign("default of decision-list", default)
     checked = [(i, 1, (-1) ** i) for i in range(n)] if rules is None else _triples(rules, n)
 

@@ -20,6 +20,7 @@ from jostle.boolean.functions.known import (
     coordinates_of,
     exact_of_junta,
     exact_of_signs,
+    num_bits,
     register,
     sign,
 )
@@ -40,7 +41,7 @@ def sparse_parity(n: int, k: int | None = None, coordinates: Any = None) -> Know
     >>> sparse_parity(10, k=3).exact.total_sensitivity
     3.0
     """
-    n = whole("n of sparse-parity", n, least=1)
+    n = num_bits("sparse-parity", n)
     if (k is None) == (coordinates is None):
         raise UsageError("sparse-parity needs either k=3 (the first three bits) or coordinates=[0, 4, 5], not both")
     if coordinates is None:
@@ -61,7 +62,7 @@ def dictator(n: int, coordinate: int = 0) -> KnownFunction:
     >>> dictator(3, coordinate=2).exact.influences.tolist()
     [0.0, 0.0, 1.0]
     """
-    n = whole("n of dictator", n, least=1)
+    n = num_bits("dictator", n)
     coordinate = whole("coordinate of dictator", coordinate, least=0, most=n - 1)
     return _product("dictator", n, {"coordinate": coordinate}, [coordinate])
 
@@ -73,7 +74,7 @@ def first(n: int) -> KnownFunction:
     >>> first(3).table().tolist()
     [-1, -1, -1, -1, 1, 1, 1, 1]
     """
-    return replace(dictator(whole("n of first", n, least=1)), name="first", options={})
+    return replace(dictator(num_bits("first", n)), name="first", options={})
 
 
 @register("junta")
@@ -90,7 +91,7 @@ def junta(n: int, k: int | None = None, table: Any = None, coordinates: Any = No
     >>> junta(100, table=[-1, -1, -1, 1], coordinates=[7, 50]).exact.total_sensitivity  # AND of two bits
     1.0
     """
-    n = whole("n of junta", n, least=1)
+    n = num_bits("junta", n)
     seed = whole("seed of junta", seed, least=0)
     chosen = None if coordinates is None else coordinates_of("junta", coordinates, n)
     given = None if table is None else _signs_of(table)

@@ -21,6 +21,7 @@ from jostle.boolean import cube
 
 Floats = NDArray[np.float64]
 
+MOST_BITS = 1_000_000  # closed forms of so many take seconds
 _ROWS = 1 << 16  # points of a table evaluated at once
 
 
@@ -200,6 +201,16 @@ def as_list(name: str, value: Any) -> list[Any]:
     if isinstance(value, int | float) and not isinstance(value, bool):
         return [value]
     raise checks.wrong(name, value, "a list of numbers, for example [1, 0, 2]")
+
+
+def num_bits(function: str, n: Any) -> int:
+    """``n`` as a number of bits of a function.
+
+    >>> num_bits("majority", 10**11)
+    Traceback (most recent call last):
+    jostle.base.errors.UsageError: n of majority=100000000000 must be a whole number from 1 to 1000000
+    """
+    return checks.whole(f"n of {function}", n, least=1, most=MOST_BITS)
 
 
 def coordinates_of(function: str, value: Any, n: int) -> list[int]:

@@ -27,6 +27,7 @@ from jostle.boolean.functions.known import (
     degree_of,
     exact_of_signs,
     floats,
+    num_bits,
     register,
     sign,
 )
@@ -45,7 +46,7 @@ def symmetric(n: int, values: Any) -> KnownFunction:
     >>> symmetric(2, [-1, 1, -1]).exact.sensitivity_profile  # every neighbour differs
     (0, 0, 4)
     """
-    n = whole("n of symmetric", n, least=1)
+    n = num_bits("symmetric", n)
     levels = as_list("values of symmetric", values)
     if len(levels) != n + 1:
         raise UsageError(f"values of symmetric has {len(levels)} numbers; expected n + 1 = {n + 1}, one for each count")
@@ -65,7 +66,7 @@ def parity(n: int) -> KnownFunction:
     >>> parity(100).exact.total_sensitivity
     100.0
     """
-    n = whole("n of parity", n, least=1)
+    n = num_bits("parity", n)
     return _by_level("parity", n, {}, [(-1) ** (n - j) for j in range(n + 1)])
 
 
@@ -78,7 +79,7 @@ def majority(n: int) -> KnownFunction:
     >>> majority(4).exact.total_sensitivity, majority(4).exact.sensitivity_profile
     (1.5, (6, 0, 6, 4, 0))
     """
-    n = whole("n of majority", n, least=1)
+    n = num_bits("majority", n)
     return _by_level("majority", n, {}, [1 if 2 * j > n else -1 for j in range(n + 1)])
 
 
@@ -89,7 +90,7 @@ def and_(n: int) -> KnownFunction:
     >>> and_(3).exact.total_sensitivity
     0.75
     """
-    n = whole("n of and", n, least=1)
+    n = num_bits("and", n)
     return _by_level("and", n, {}, [-1] * n + [1])
 
 
@@ -100,7 +101,7 @@ def or_(n: int) -> KnownFunction:
     >>> or_(3).exact.mean
     0.75
     """
-    n = whole("n of or", n, least=1)
+    n = num_bits("or", n)
     return _by_level("or", n, {}, [-1] + [1] * n)
 
 
@@ -111,7 +112,7 @@ def mean(n: int) -> KnownFunction:
     >>> mean(4)(np.array([[1, 1, 1, -1]])).tolist(), mean(4).exact.total_sensitivity
     ([0.5], 0.25)
     """
-    n = whole("n of mean", n, least=1)
+    n = num_bits("mean", n)
     # For n = 1 this is the bit itself. It counts as real-valued for every n, so that its type does not depend on n.
     return _by_level("mean", n, {}, [Fraction(2 * j - n, n) for j in range(n + 1)], is_boolean=False)
 
@@ -123,7 +124,7 @@ def not_all_equal(n: int) -> KnownFunction:
     >>> not_all_equal(3).exact.weight_by_degree.tolist()
     [0.25, 0.0, 0.75, 0.0]
     """
-    n = whole("n of not-all-equal", n, least=1)
+    n = num_bits("not-all-equal", n)
     return _by_level("not-all-equal", n, {}, [1 if 0 < j < n else -1 for j in range(n + 1)])
 
 
@@ -134,7 +135,7 @@ def hamming_ball(n: int, radius: int = 1) -> KnownFunction:
     >>> hamming_ball(4, radius=1).exact.sensitivity_profile  # the centre, the 4 + 6 points at the border, the rest
     (6, 0, 6, 4, 0)
     """
-    n = whole("n of hamming-ball", n, least=1)
+    n = num_bits("hamming-ball", n)
     radius = whole("radius of hamming-ball", radius, least=0, most=n)
     return _by_level("hamming-ball", n, {"radius": radius}, [1 if j <= radius else -1 for j in range(n + 1)])
 
@@ -146,7 +147,7 @@ def constant(n: int, value: int = 1) -> KnownFunction:
     >>> constant(3, value=-1).table().tolist()
     [-1, -1, -1, -1, -1, -1, -1, -1]
     """
-    n = whole("n of constant", n, least=1)
+    n = num_bits("constant", n)
     value = sign("value of constant", value)
     return _by_level("constant", n, {"value": value}, [value] * (n + 1))
 

@@ -20,9 +20,9 @@ from typing import Any
 
 import numpy as np
 
-from jostle.base.checks import number, whole
+from jostle.base.checks import number
 from jostle.base.errors import UsageError
-from jostle.boolean.functions.known import Exact, KnownFunction, as_list, exact_of_signs, register
+from jostle.boolean.functions.known import Exact, KnownFunction, as_list, exact_of_signs, num_bits, register
 
 LARGEST_SUM = 100_000  # sum of |w_i| up to which subsets are counted
 _MOST_WORK = 6e11  # bits moved for a profile: about three seconds
@@ -47,7 +47,7 @@ def threshold(n: int, weights: Any = None, theta: float = 0) -> KnownFunction:
     >>> threshold(100).exact.total_sensitivity == threshold(100, weights=[0.5] * 100).exact.total_sensitivity
     True
     """
-    n = whole("n of threshold", n, least=1)
+    n = num_bits("threshold", n)
     given = [1] * n if weights is None else as_list("weights of threshold", weights)
     if len(given) != n:
         raise UsageError(f"weights of threshold has {len(given)} numbers; expected n = {n}")
