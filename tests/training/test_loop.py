@@ -1,10 +1,14 @@
+import os
+import signal
+
 import pytest
 import torch
 from torch import nn
 
 from jostle.base.errors import FailureError, UsageError
+from jostle.base.interrupts import listening
 from jostle.data import Dataset
-from jostle.training import Constant, fit, loop
+from jostle.training import Constant, evaluate, fit, loop
 from jostle.training.checkpoints import load
 from jostle.training.loop import Loop
 from jostle.training.randomness import order, own_randomness
@@ -166,3 +170,39 @@ def test_a_model_may_keep_what_it_made_in_an_evaluation():
             return super().forward(x) * self.table
 
     fit(Remembers(5, 3).float(), random_points(), **ADAM)
+
+
+def press_in_call(model, call):
+    """Have Ctrl-C come while ``model`` answers for the ``call``-th time; returns its answers so far."""
+    begun, ended = [], []
+
+    def press(*_):
+        begun.append(1)
+        if len(begun) == call:
+            os.kill(os.getpid(), signal.SIGINT)
+            for _ in range(1000):  # Python looks for signals between two steps
+                pass
+
+    model.register_forward_pre_hook(press)
+    model.register_forward_hook(lambda *_: ended.append(1))
+    return ended
+
+
+def test_ctrl_c_waits_for_the_end_of_a_step():
+    model, steps = network(), []
+    recipe = Recipe("sgd", 0.1, Constant(), 0.0, 0.0, None, 16, "float32", 0)
+    made = Loop(model, random_points(), recipe, CPU)
+    made.optimizer.register_step_post_hook(lambda *_: steps.append(1))
+    passes = press_in_call(model, call=2)
+    with listening(), pytest.raises(KeyboardInterrupt):
+        made.train(1, lambda _: None)
+    assert (len(passes), len(steps)) == (2, 2)
+    assert not model.training
+
+
+def test_ctrl_c_waits_for_the_end_of_a_batch_of_an_evaluation():
+    model = network()
+    passes = press_in_call(model, call=2)
+    with listening(), pytest.raises(KeyboardInterrupt):
+        evaluate(model, random_points(), batch_size=8)
+    assert len(passes) == 2
