@@ -168,6 +168,19 @@ def test_a_command_that_is_killed_at_once_does_not_run_the_handlers_of_the_attac
         signal.signal(signal.SIGTERM, before)
 
 
+def test_ctrl_c_before_a_command_begins_is_no_fault_of_the_command(work):
+    import signal
+    import time
+
+    from chaos.forks import Running
+
+    for _ in range(10):
+        running = Running(lambda: time.sleep(20), work)
+        running.kill(signal.SIGINT)
+        ended = running.outcome(20)
+        assert (ended.code, ended.err) == (130, "")
+
+
 @pytest.mark.parametrize("name", ["measure", "sweep"])
 def test_the_same_numbers_by_one_process_or_two_are_the_same_result(work, name):
     """What is said about processes is no part of a result; a note about it made 17 sweeps and 8 measurements differ."""

@@ -21,6 +21,7 @@ TRACEBACK = "Traceback (most recent call last)"
 UNEXPECTED = "jostle: unexpected"  # the line that stands for a traceback
 MEMORY = 8 * 2**30  # bytes of address space that one command may use
 _LEFT_TO_US = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_SOURCE = str(Path(__file__).resolve().parents[2] / "src")
 
 
 @dataclass
@@ -121,12 +122,7 @@ def command(words: list[str], *, memory: int | None = MEMORY) -> Callable[[], in
         sys.argv = ["jostle", *words]
         from jostle.cli import main
 
-        try:
-            main()
-        except KeyboardInterrupt as stop:  # in the moment before main can see to it
-            if any("jostle" in frame.filename for frame in traceback.extract_tb(stop.__traceback__)[1:]):
-                raise
-            return 130
+        main()
         return 0
 
     return act
@@ -193,13 +189,18 @@ def _be_child(act: Callable[[], int | None], folder: Path, variables: dict[str, 
         os.setsid()
         for number in _LEFT_TO_US:
             signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, _LEFT_TO_US)
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         for number, output in enumerate(outputs, start=1):
             os.dup2(output, number)
         os.environ.update(variables)
         os.chdir(folder)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _LEFT_TO_US)
         code = act() or 0
+    except KeyboardInterrupt as stop:
+        code = 130
+        if any(frame.filename.startswith(_SOURCE) for frame in traceback.extract_tb(stop.__traceback__)):
+            traceback.print_exc()  # a command must see to it; not in the moment before it begins
+            code = 1
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else 1
         if isinstance(end.code, str):
