@@ -247,3 +247,12 @@ def test_the_whole_way_covers_with_pilots_and_switches(model, count, relative, s
             assert any("steep" in note for note in m.notes)
     assert hits / runs_made >= 0.95 - 3 * math.sqrt(0.95 * 0.05 / runs_made), hits / runs_made
     assert adaptive / runs_made > share
+
+
+def test_a_pilot_that_drew_nothing_is_not_told_of():
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(16, 3))
+    inputs = torch.randn(12, 1, 4, 4)
+    m = jostle.measure(model, inputs, tokens="patches:2", perturbation="gaussian-noise:std=1", plan=Until(0.01))
+    (note,) = [note for note in m.notes if note.startswith("draws stayed uniform")]
+    assert note == "draws stayed uniform: the first draws predicted that other draws would save too little"

@@ -213,7 +213,8 @@ class Adaptation:
 
         The next thought knows more draws, and costs no passes unless it sees a gain.
         """
-        self._tell(f"draws stayed uniform: a pilot of {self._spent:,} {reason}")
+        who = f"a pilot of {self._spent:,}" if self._spent else "the first draws"
+        self._tell(f"draws stayed uniform: {who} {reason}")
 
     def _tell(self, note: str) -> None:
         """Put a note about the draws into the result, in the place of an earlier one."""
