@@ -87,11 +87,14 @@ def _section(name: str, found: dict[str, Any]) -> list[str]:
         lines += ["", "Found on the way, and mended with a test:", ""]
         said = Counter(f"- {fault['kind']}: {_short(fault['what'])}{_tested(fault)}" for fault in found["mended"])
         lines += [text if times == 1 else f"{text}, {times} times" for text, times in said.items()]
-    commits = sorted({session["commit"] for session in found["sessions"]})
+    sources = sorted({session["source"] for session in found["sessions"] if "source" in session})
+    commits = sorted({session["commit"] for session in found["sessions"] if "commit" in session})
+    code = [f"the source {', '.join(sources)} (`git rev-parse --short HEAD:src`)"] if sources else []
+    code += [f"commits of before a rebase, then called {', '.join(commits)}"] if commits else []
     machine = found["sessions"][-1]
     lines += [
         "",
-        f"At {', '.join(commits)}; torch {machine['torch']}, Python {machine['python']}, {machine['machine']}.",
+        f"At {' and '.join(code)}; torch {machine['torch']}, Python {machine['python']}, {machine['machine']}.",
     ]
     return lines
 

@@ -105,7 +105,10 @@ def _sum(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
 
 
 def _session() -> dict[str, str]:
+    """Versions, and git's name of the contents of ``src``: commits get other names when a history is rebased."""
     about = provenance()
-    asked = subprocess.run(["git", "describe", "--always"], cwd=ROOT, capture_output=True, text=True, check=False)
+    asked = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD:src"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
     kept = {name: about[name] for name in ("jostle", "torch", "numpy", "python", "machine")}
-    return kept | {"commit": asked.stdout.strip() or "unknown"}
+    return kept | {"source": asked.stdout.strip() or "unknown"}
