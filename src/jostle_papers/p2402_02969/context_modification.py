@@ -251,8 +251,9 @@ def _mean(found: list[Modification]) -> ModificationRecord:
     def mean(read: Callable[[Modification], float]) -> float:
         return sum(read(one) for one in found) / len(found)
 
-    broken = sum(
-        one.error < one.bound - _ROUNDING or abs(one.alignment - 1) > one.alignment_bound + _ROUNDING for one in found
+    holding = sum(
+        one.error >= one.bound - _ROUNDING and abs(one.alignment - 1) <= one.alignment_bound + _ROUNDING
+        for one in found
     )
     return ModificationRecord(
         error=mean(lambda one: one.error),
@@ -262,7 +263,7 @@ def _mean(found: list[Modification]) -> ModificationRecord:
         alignment_bound=mean(lambda one: one.alignment_bound),
         feature_change=mean(lambda one: one.feature_change),
         free_bound=mean(lambda one: one.free_bound),
-        broken=broken,
+        broken=len(found) - holding,
         count=len(found),
     )
 

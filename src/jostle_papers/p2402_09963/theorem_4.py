@@ -111,7 +111,7 @@ class Theorem4(Study[Theorem4Settings, RunCell, Theorem4Record]):
         claimed, asked = [], []
         for name, read in READ.items():
             constants = [read(found) for _, record in records for found in (record.before, record.after)]
-            missed = sum(constant > CONSTANT for constant in constants)
+            missed = sum(not constant <= CONSTANT for constant in constants)  # NaN too
             statement = f"{name} holds with the constant {CONSTANT:g} for every network, before training and after it"
             claimed.append(holds_for_all(statement, missed, len(constants)))
             for target in records.settings.targets:

@@ -1,5 +1,8 @@
 """Tables 1 and 3: which numbers agree, which cannot, and that a wrong formula would be seen."""
 
+import dataclasses
+import math
+
 import pytest
 
 from jostle import studies
@@ -51,6 +54,15 @@ def test_formula_enumeration_and_sampling_are_of_the_same_number(records):
             assert found.closed_form == numerator / denominator == pytest.approx(found.enumerated, abs=1e-14)
             value, trials = found.closed_form, 10 * 50
             assert abs(found.sampled.value - value) <= 4 * (value * (1 - value) / trials) ** 0.5
+
+
+def test_an_enumeration_that_is_not_a_number_does_not_agree(records):
+    found = {cell.key: record for cell, record in records}
+    key, record = next(iter(found.items()))
+    wrong = dataclasses.replace(record, sparse=dataclasses.replace(record.sparse, enumerated=math.nan))
+    edited = Records([cell for cell, _ in records], found | {key: wrong}, records.settings, "small")
+    [finding] = decide([table_1.enumeration_agrees(edited)], scale="small")
+    assert (finding.value, finding.verdict) == (1, Verdict.DISAGREES)
 
 
 def test_the_vocabulary_is_what_the_digits_leave(records):
