@@ -50,7 +50,7 @@ def test_images_and_patterns(tmp_path, capsys):
     [
         ((), "give the inputs: --data, or texts as --prompt TEXT, and not both"),
         (("--prompt", "a", "--site", "nothing.*"), "is no module of GPT2LMHeadModel"),
-        (("--prompt", "a", "--site", "head"), "give head= with site='head'"),
+        (("--prompt", "a", "--site", "head"), "give --head NUMBER with --site head, and only with it"),
         (("--prompt", "a", "--std", -1), "std=-1"),
     ],
 )

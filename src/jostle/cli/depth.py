@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
+from jostle.base.errors import UsageError
 from jostle.cli.options import (
     MODEL_HELP,
     OUTPUT,
@@ -65,6 +66,8 @@ def depth(
     """
     specs = model_specs([model])
     files = weight_files([] if weights is None else [weights], specs)
+    if (options.head is None) == (options.site == "head"):
+        raise UsageError("give --head NUMBER with --site head, and only with it")
     check_plot(options.plot)
     check_files(options, list(files.values()), {"--plot": options.plot})
     from jostle.cli.prompts import response_for

@@ -33,7 +33,7 @@ class DemoSettings(Struct):
         faint_std: noise so weak that it should hardly matter, for blank against inked patches.
         patch_half_width: precision of that comparison.
         example_draws: draws for each patch of the example digit.
-        seed: of weights, order and noise.
+        seed: decides the first weights, the order of the data and the noise.
     """
 
     networks: dict[str, DemoNetwork]
