@@ -125,6 +125,14 @@ def test_max_passes_is_exact_and_the_interval_holds_where_it_ends(most):
     assert m.low <= m.value <= m.high
 
 
+def test_no_pilot_is_drawn_where_no_proposal_could_be_done_in_time():
+    plan = {"half_width": 1e-5, "max_passes": 8_000}
+    here, uniform = found(Until(**plan)), found(Until(**plan, adaptive=False))
+    assert here.trials == uniform.trials
+    assert (here.value, here.low, here.high) == (uniform.value, uniform.low, uniform.high)
+    assert not here.notes
+
+
 def test_an_interruption_among_weighted_draws_has_an_interval(monkeypatch):
     plan, calls = Until(relative=0.03, max_passes=10**8), []
     plain = runs.UntilRun._advance

@@ -21,7 +21,7 @@ from jostle.estimates.request import Request
 from jostle.estimates.result import Floats
 from jostle.estimates.weighted import WeightedTally
 from jostle.sampling import Changes, TrialEvaluation, Trials, Until
-from jostle.sampling.adaptive import Cells, Forecast, Pilot, needed_draws
+from jostle.sampling.adaptive import DEFENSIVE, Cells, Forecast, Pilot, needed_draws
 
 _FIRST = 1024  # uniform draws before the first thought of a pilot
 _PATIENCE = 4096  # uniform draws before a pilot without slopes, if some more flips would tell whether they are cheap
@@ -32,6 +32,7 @@ _WORTH = 0.75  # draws of a proposal over uniform draws, at most
 _SOME, _FEW, _MANY = 12, 30, 100  # flips: enough to see a large gain, to see that there is none, to fix a proposal by
 _PILOT_SHARE = 0.12  # of the draws of the proposal, for its pilot
 _SLACK = 1.2  # draws of a proposal may be so many times those predicted
+_NOTHING = 1e-6  # what a flip weighs that costs the interval nothing
 _SLOPE_BUDGET = 0.05  # of the passes of uniform draws, for slopes and pilots together
 _SLOPE_ROOM = 0.1  # of the passes that are allowed
 _SLOPE_SHARE = 0.12  # of the draws of a proposal by margins and positions, for slopes that will make it better
@@ -74,7 +75,7 @@ class Adaptation:
             return None
         # With slopes, a thought costs no passes: what is known of all draws so far may do.
         self._next = int((_SOONER if self._paid else 2) * tally.trials)
-        self._is_open = self.evaluation.knows_margins
+        self._is_open = self.evaluation.knows_margins and not self._is_hopeless(tally)
         budget = self._budget(tally)
         flips = tally.value * tally.trials
         can_ask = self._is_open and self._can_ask(flips + math.sqrt(flips) + 0.5, tally)
@@ -109,6 +110,16 @@ class Adaptation:
         extra = unasked * math.exp(-left / len(self.evaluation.inputs))  # uniform draws would not ask about them
         room = self.plan.max_passes - self.evaluation.passes - unasked
         return min(_BUDGET * left - extra - self._spent - self._paid, 0.25 * room)
+
+    def _is_hopeless(self, tally: UntilTally) -> bool:
+        """Whether no proposal at all could meet the rule with the passes that are left, so that a pilot is for nothing.
+
+        It could not if it would take too many draws even with flips that weigh next to nothing.
+        """
+        flips = tally.value * tally.trials
+        rate = min((flips + 1.5 * math.sqrt(flips) + 2) / tally.trials, 1.0)
+        least = needed_draws(self.plan, self.request.level, rate, _NOTHING * rate, 1 / DEFENSIVE[-1])
+        return bool(least[0] > self.plan.max_passes - self.evaluation.passes)
 
     def _can_ask(self, flips: float, tally: UntilTally) -> bool:
         """Whether slopes cost little in comparison with uniform draws, whatever they save, if this many flips are due.
