@@ -4,8 +4,9 @@ import pytest
 import torch
 
 import jostle
-from jostle import Until
+from jostle import Until, models
 from jostle.estimates import runs
+from jostle.sampling import TrialEvaluation
 
 X = torch.randn(60, 6, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
 TEXTS = {
@@ -113,3 +114,35 @@ def test_draws_that_are_made_ahead_are_seldom_too_many(plan, rate):
     asked = sum(run.passes - 100 - 48 for run in runs)  # without clean passes and checks
     counted = sum(run.trials for run in runs)
     assert asked <= 1.03 * counted + 8 * 192
+
+
+def blocks_of(plan, model, inputs, monkeypatch):
+    """How many trials were evaluated together, block by block."""
+    sizes, plain = [], TrialEvaluation.changes
+
+    def watched(evaluation, trials, tell=None):
+        sizes.append(len(trials))
+        return plain(evaluation, trials, tell)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(TrialEvaluation, "changes", watched)
+        noise = "gaussian-noise:1"
+        tokens = "embeddings" if isinstance(inputs, dict) else "coordinates"
+        result = jostle.measure(model, inputs, tokens=tokens, perturbation=noise, plan=plan, seed=3)
+    return sizes, result
+
+
+def test_texts_of_a_small_model_are_evaluated_in_larger_blocks(monkeypatch):
+    encoder = models.create("text-encoder", vocabulary=30, dim=16, depth=1, heads=2, mlp_dim=32, max_length=12, seed=0)
+    plan = Until(half_width=0.001, max_passes=5000, adaptive=False)
+    small, found_small = blocks_of(plan, encoder, TEXTS, monkeypatch)
+    assert blocks_of(plan, smooth, X, monkeypatch)[0][0] == 256
+    assert small[0] > 1500
+    monkeypatch.setattr(runs, "_TOKENS_AHEAD", 0)
+    large, found_large = blocks_of(plan, encoder, TEXTS, monkeypatch)
+    assert large[0] == 256
+    assert (found_small.value, found_small.low, found_small.trials) == (
+        found_large.value,
+        found_large.low,
+        found_large.trials,
+    )

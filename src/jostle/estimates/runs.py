@@ -30,6 +30,7 @@ _GRID_TRIALS = 2**12  # of a grid that are evaluated together
 _GRID_AHEAD = 2**15  # trials of a grid that a crew is given at a time
 _LEAST_AHEAD, _MOST_AHEAD = 256, 2**13  # draws beyond the next look that are evaluated together
 _TIMES_AHEAD = 3
+_TOKENS_AHEAD = 2**10  # in units of the tokens that take as long as a batch
 _BEFORE = "no estimate yet"  # what progress says before the first trials are counted
 _VISITS = 3.0  # draws an input that are still to come, or more: all clean inputs are asked about at once
 
@@ -199,8 +200,8 @@ class UntilRun(Run[Until, DrawTally]):
         """The next looks, whose draws are evaluated together: full batches, and hardly any draw beyond the stop.
 
         They reach as far as the rule will surely not be met, at most three times the draws so far (which Ctrl-C may
-        lose), at most 8,192, and not beyond the next thought of a pilot. This depends on the draws alone, so passes are
-        the same in every run.
+        lose), at most 8,192, and not beyond the next thought of a pilot. This depends on the draws and the model alone,
+        so passes are the same in every run.
         """
         ahead = max(tally.draws_left() for tally in self._deciding)
         if self.inputs.items is None and ahead >= _VISITS * len(self.inputs):
@@ -208,10 +209,22 @@ class UntilRun(Run[Until, DrawTally]):
         self.evaluation.expect(max(done + min(ahead, self.plan.max_passes), self.evaluation.expected))
         if self.request.target == "population":
             ahead = min(ahead, self.singles[0].unvisited)  # sampling ends when the last of them has been visited
-        limit = done + min(ahead, max(_LEAST_AHEAD, _TIMES_AHEAD * done), _MOST_AHEAD)
+        limit = done + min(ahead, max(self._least_ahead, _TIMES_AHEAD * done), _MOST_AHEAD)
         limit = min(limit, max(self._adaptation.next_thought, done))
         stops = [stop for _, stop in itertools.takewhile(lambda look: look[1] <= limit, self.plan.looks(done))]
         return np.asarray(stops or [next(self.plan.looks(done))[1]], dtype=np.int64)
+
+    @property
+    def _least_ahead(self) -> float:
+        """How many draws are evaluated together, if so many are surely needed: of texts, about a second's work.
+
+        What a small model takes for 256 texts of 10 to 64 tokens is to a fifth batches and padding, for 1,024 to a
+        tenth, for 6,000 to a twentieth. A large model hardly gains, and takes far longer than a second for so many.
+        """
+        if self.inputs.padding is None:
+            return _LEAST_AHEAD
+        tokens = _TOKENS_AHEAD * self.evaluation.batching.free_padding
+        return max(_LEAST_AHEAD, tokens / float(self.inputs.padding.lengths.mean()))
 
     def _prepare_all(self) -> None:
         """Ask about all clean inputs at once, in full batches: hardly any of them would not be drawn."""
