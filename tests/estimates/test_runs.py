@@ -6,6 +6,7 @@ import torch
 import jostle
 from jostle import Until, models
 from jostle.estimates import runs
+from jostle.estimates.request import Request
 from jostle.sampling import TrialEvaluation
 
 X = torch.randn(60, 6, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
@@ -146,3 +147,21 @@ def test_texts_of_a_small_model_are_evaluated_in_larger_blocks(monkeypatch):
         found_large.low,
         found_large.trials,
     )
+
+
+def test_only_models_that_attend_get_whole_lanes():
+    sizes = {"vocabulary": 30, "dim": 16, "depth": 1, "max_length": 12, "seed": 0}
+    made = {
+        "encoder": models.create("text-encoder", heads=2, mlp_dim=32, **sizes),
+        "lstm": models.create("text-lstm", **sizes),
+    }
+    request = Request.build(tokens="embeddings", perturbation="gaussian-noise:1", plan="until:half_width=0.1")
+    spare = {}
+    for names in (["encoder"], ["lstm"], ["encoder", "lstm"]):
+        evaluation = request.prepare({name: made[name] for name in names}, TEXTS)
+        for function in evaluation.functions:
+            with function.evaluating():
+                function.check_steady(request.response)
+        evaluation.choose_batches()
+        spare["+".join(names)] = evaluation.batching.spare_columns
+    assert spare == {"encoder": 4, "lstm": 0, "encoder+lstm": 0}

@@ -115,3 +115,27 @@ def test_padding_that_costs_less_than_a_batch_is_allowed():
         mask = free.batch(chosen[places])[0]["attention_mask"]
         assert mask.numel() - int(mask.sum()) <= max(256, MOST_PADDING * mask.numel())
     assert np.sort(np.concatenate(batches(free, chosen))).tolist() == chosen.tolist()
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_texts_a_few_columns_short_of_a_whole_lane_keep_that_padding(side):
+    inputs = texts(np.arange(1, 70), side, width=70)
+    batching, ids = Batching(inputs, 8), inputs.ids()
+    batching.spare_columns = 4
+    widths = []
+    for text in range(69):
+        batch, first = batching.batch(np.array([text]))
+        widths.append(batch["input_ids"].shape[1])
+        own = np.flatnonzero(inputs.mask[text])
+        assert torch.equal(batch["input_ids"][0, own - first], ids[text, own])
+        assert int(batch["attention_mask"].sum()) == len(own)
+    # From 12 on 16 columns, and so on; 65 to 69 would need 80, and there are 70.
+    assert widths == [16 * -(-n // 16) if n % 16 in (0, 12, 13, 14, 15) else n for n in range(1, 70)]
+
+
+def test_texts_that_take_as_long_share_a_batch():
+    inputs = texts(np.repeat(np.arange(25, 33), 10), width=64)
+    strict, free = Batching(inputs, 128), Batching(inputs, 128)
+    free.spare_columns = 4
+    assert [len(places) for places in batches(free, np.arange(80))] == [30, 50]  # 25 to 27, and 28 to 32
+    assert [len(places) for places in batches(strict, np.arange(80))] == [30, 40, 10]

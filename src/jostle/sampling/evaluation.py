@@ -25,6 +25,7 @@ from jostle.sampling.plans import (
     Batching,
     Integers,
     Trials,
+    columns_to_spare,
     inputs_at_once,
     padding_for_free,
     tokens_at_once,
@@ -129,6 +130,8 @@ class TrialEvaluation:
         if self._is_on_cpu and self.inputs.padding is not None:
             width = widest / self.inputs.shape[0]
             self.batching.most_tokens, self.batching.free_padding = tokens_at_once(width), padding_for_free(width)
+            attend = all(function.attends for function in self.functions)
+            self.batching.spare_columns = columns_to_spare(self.batching.free_padding) if attend else 0
         self._numbers = max(function.numbers for function in self.functions)
 
     @property

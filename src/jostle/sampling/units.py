@@ -179,8 +179,8 @@ class Staff:
         self._first = self.evaluation.perturbation
         if isinstance(crew, Gang):
             batching = self.evaluation.batching
-            sizes = (batching.batch_size, batching.most_tokens, batching.free_padding)
-            batching.batch_size, batching.most_tokens, batching.free_padding = crew.agree(sizes)
+            sizes = (batching.batch_size, batching.most_tokens, batching.free_padding, batching.spare_columns)
+            batching.batch_size, batching.most_tokens, batching.free_padding, batching.spare_columns = crew.agree(sizes)
         return crew
 
     def watch(self, share: float) -> None:

@@ -43,6 +43,7 @@ class TokenFunction:
         notes: what is worth knowing about how it was asked, and is nothing to worry about.
         widest: bytes of the largest tensor that the model makes on its way, for one input; known after
             ``check_steady``.
+        attends: whether torch's own attention is on that way; known after ``check_steady``.
         numbers: how many numbers its last answer had for each input.
 
     Arguments:
@@ -70,6 +71,7 @@ class TokenFunction:
         self.notes: list[str] = []
         self.is_steady = True
         self.widest = 0
+        self.attends = False
         view = inputs.view
         self.site = Site(model, view, name, takes_whole=True) if isinstance(view, Embeddings | Inside) else None
         if inputs.padding is not None:
@@ -212,7 +214,7 @@ class TokenFunction:
         indices = np.arange(min(_CHECKED, len(self.inputs)))
         with Uninterrupted() if isinstance(self.model, nn.Module) else contextlib.nullcontext(), _Sizes() as sizes:
             first = self(self.inputs.batch(indices)).double()
-        self.widest = sizes.largest // len(indices)
+        self.widest, self.attends = sizes.largest // len(indices), sizes.attends
         second = self(self.inputs.batch(indices)).double()
         if not first.isfinite().all():
             return  # an error says so where clean outputs are read, with a count
@@ -296,7 +298,10 @@ class _RowFunction:
 
 
 class _Sizes(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Inside, the size of the largest tensor that is computed, in bytes; views of others do not count."""
+    """Inside, the size of the largest tensor that is computed, in bytes; views of others do not count.
+
+    And whether torch's fused attention is among the operations.
+    """
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
@@ -304,10 +309,11 @@ class _Sizes(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self.largest = 0
+        self.largest, self.attends = 0, False
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         made = func(*args, **(kwargs or {}))
+        self.attends |= "scaled_dot_product" in func._schema.name
         is_new = all(returned.alias_info is None for returned in func._schema.returns)
         if is_new and isinstance(made, Tensor) and made.layout == torch.strided:  # sparse ones have no such size
             self.largest = max(self.largest, made.nbytes)
