@@ -30,23 +30,25 @@ decoder of width 64 and depth 2 on 1,200 pairs of questions.
 
 REASONS = """Where a goal is missed, and why:
 
-* *Papers' grid*. It makes 4.4 or 4.8 million passes, so 300 times less is 14,800 or 16,000 passes of whole inputs, with
-  the clean ones. At S = 0.005 a sample of known size takes 76,000 draws for ±10 %, and jostle took {least} to {most}
-  passes. Even if the rates of all strata were known, the best proposal is predicted to take {mlp} draws (MLP), {vit}
-  (ViT) and {resnet} (ResNet), see [below](#what-strata-could-save). That is 300 times less time only where a pass is
-  also much cheaper than that of the grid, as for the CNN. Before these draws come the clean passes, at least 1,024
-  uniform draws, the pilot and, if they are asked for, slopes.
-* *What no strata of jostle's know*. Gradients predict the margin of each single draw. For the ResNet that would take
-  {resnet_noise} draws instead of {resnet_slopes}, still too many; for the ViT {vit_noise} instead of {vit_slopes},
-  more than without, since its flips are not linear in the noise. So it was not built. If the true rate of every pair
-  of an image and a token were known, which no pilot of some thousand draws can tell of some 40,000 or 100,000 pairs,
-  it would take {resnet_cells} (ResNet) and {vit_cells} (ViT); and if it were known of each draw whether it flips,
-  {resnet_flips} and {vit_flips}: so many the interval needs to exclude flips elsewhere.
-* *Overhead of texts*. Draws are evaluated in blocks that grow with the draws so far, sorted by length within a block;
-  plain inference sorts all its passes at once, so its batches hold less padding. In units of plain inference, the
-  encoder itself took {model} on the batches of jostle, the change of a token inside of it {change} (a copy of the
-  embedded text, random numbers), checks before the first draw {checks}, and everything else {rest}: cutting batches,
-  comparing, looks, an interval a position (`parts-encoder` below, asked about whole texts).
+* *Papers' grid*. It makes 4.4 or 4.8 million passes, so 300 times less is 14,800 or 16,000 passes as dear as its own,
+  with the clean ones, the first 1,024 uniform draws, the pilot and, if they are asked for, slopes. Three steps say what
+  is possible. A sample of known size takes 76,000 draws for ±10 % at S = 0.005. The best proposal over the strata that
+  jostle knows is predicted to take {mlp} (MLP), {vit} (ViT) and {resnet} (ResNet) with its interval, even if the rates
+  of all strata were known, see [below](#what-strata-could-save): more than 14,800 or 16,000. Jostle took {least} to
+  {most} passes, pilots and all. So 300 is out of reach of these strata, except where a pass is also much cheaper than
+  that of the grid, as for the CNN and nearly for the MLP, which read on from what they remember of clean inputs.
+* *What no strata of jostle's know*. This is no proof that nothing could do it. If the true rate of every pair of an
+  image and a token were known, which no pilot of some thousand draws can tell of some 40,000 or 100,000 pairs, it would
+  take {resnet_cells} (ResNet) and {vit_cells} (ViT); and if it were known of each draw whether it flips, {resnet_flips}
+  and {vit_flips}: so many the interval needs to exclude flips elsewhere. What can be known beforehand is less.
+  Gradients predict the margin of each single draw: for the ResNet that would take {resnet_noise} draws instead of
+  {resnet_slopes}, still too many; for the ViT {vit_noise} instead of {vit_slopes}, more than without, since its flips
+  are not linear in the noise. So it was not built.
+* *Overhead of texts*. Draws are evaluated in blocks, sorted by length within a block; plain inference sorts all its
+  passes at once, so its batches hold less padding. In units of plain inference, the encoder itself took {model} on the
+  batches of jostle, the change of a token inside of it {change} (a copy of the embedded text, random numbers), checks
+  before the first draw {checks}, and everything else {rest}: cutting batches, comparing, looks, an interval a position
+  (`parts-encoder` below, asked about whole texts). So 5 % would take batches better than those of plain inference.
 * *Overhead of the ViT, the ResNet and the encoder*. No reader serves them, so what is measured with readers and without
   is the same: where the columns below differ, that is the noise of a busy machine.
 * Overheads are judged as a user has them. An MLP that no reader serves misses 20 %: see the columns on the right below.
