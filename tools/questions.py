@@ -255,7 +255,7 @@ QUESTIONS = (
                 "2403.06925/mrpc",
                 yes="Yes: {said}.",
                 no="No: {said}.",
-                undecided="On the way yes, at the end not decided: {said}.",
+                undecided="Not decided at the end: {said}.",
                 said=_MRPC_IN_FULL,
                 brief="{middle} times as sensitive as an LSTM on the way, {encoder} times at the end",
                 numbers={

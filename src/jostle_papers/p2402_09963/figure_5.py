@@ -111,8 +111,8 @@ class Figure5(Study[Figure5Settings, RunCell, RunRecord]):
                 points = [(math.log(n), math.log(value)) for n, value in _points(records, target, read)]
                 expected = is_below(f"{target}: exponent of n in the {label}", slope(points), BARELY)
                 found.append(expected if stem == "sharpness" else beyond(expected))
-        found.append(beyond(is_above(_WITH_BLOWUP, _with_blowup(records), 0.0)))
         held = keep_converged(records)
+        found.append(beyond(is_above(_WITH_BLOWUP, _with_blowup(held), 0.0)))
         cases = [bounds.case_of(cell.target, cell.n, record) for cell, record in held]
         found.append(beyond(bounds.expect_corollary(cases)))
         return [*found, *(runs.expect_convergence(records, target) for target in records.settings.targets)]
@@ -123,12 +123,10 @@ def _points(records: Figure5Records, target: str, read: Read) -> list[tuple[floa
     return [(float(cell.n), read(record)) for cell, record in keep_converged(records.where(target=target))]
 
 
-def _with_blowup(records: Figure5Records) -> Measured:
+def _with_blowup(held: Figure5Records) -> Measured:
     """The exponent b of sharpness ~ blow-up^b, where each function and length has a level of its own."""
-    runs_of = keep_converged(records)
-    kinds = [(cell.target, cell.n) for cell, _ in runs_of]
+    kinds = [(cell.target, cell.n) for cell, _ in held]
     levels = {f"{target}, {n}": [float(kind == (target, n)) for kind in kinds] for target, n in sorted(set(kinds))[1:]}
-    blowups = [math.log(record.released_blowup) for _, record in runs_of]
-    return least_squares([math.log(record.sharpness) for _, record in runs_of], {"blow-up": blowups, **levels})[
-        "blow-up"
-    ]
+    blowups = [math.log(record.released_blowup) for _, record in held]
+    found = least_squares([math.log(record.sharpness) for _, record in held], {"blow-up": blowups, **levels})
+    return found["blow-up"]

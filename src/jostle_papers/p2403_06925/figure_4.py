@@ -46,7 +46,7 @@ class Figure4(TrainingStudy):
         "The noise is added to one aligned patch of 4 x 4 pixels, as the paper says; its code changes 16 scattered "
         "pixels. Sampling stops at a precision instead of 5 draws for each patch of each image.",
         "Seeds beyond the first seven train only the simpler transformer and the ResNet, the one pair of six that was "
-        "undecided after seven. They decided it, and left ViT-small against the ResNet undecided.",
+        "undecided after seven.",
     )
     claimed_networks = tuple(cifar.small_networks("vit-simple", "resnet-18"))
     complete_seeds = 7
