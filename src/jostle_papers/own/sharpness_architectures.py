@@ -18,9 +18,9 @@ from jostle_papers.p2402_09963.hardness.observation import draw_strings
 from jostle_papers.p2402_09963.hardness.tasks import derive_seed
 from jostle_papers.p2402_09963.regression import height, slope
 from jostle_papers.p2402_09963.runs import RunRecord, RunSettings, keep_converged
+from jostle_papers.trained import NetworkStudy
 
 THEIRS = "transformer"  # the paper's network
-EVERY = 3  # seeds that every network has
 SENSITIVE, MODERATE, LEAST = "parity", "majority", "first"
 NETWORKS = (THEIRS, "transformer-without-norm", "mlp", "mlp-with-norm", "lstm", "state-space")
 READS_SHORTER = ("lstm", "state-space")  # trained on shorter strings first
@@ -126,7 +126,7 @@ class SharpnessOfArchitectures(Study[ArchitectureSettings, ArchitectureCell, Arc
             for network in reversed(settings.networks)  # what takes longest first
             for n in sorted(settings.lengths, reverse=True)
             for target in settings.targets
-            if seed < EVERY or (network == THEIRS and target in (SENSITIVE, MODERATE))
+            if seed < NetworkStudy.complete_seeds or (network == THEIRS and target in (SENSITIVE, MODERATE))
         ]
 
     def measure(self, cell: ArchitectureCell, settings: ArchitectureSettings, context: Context) -> ArchitectureRecord:

@@ -1,6 +1,5 @@
 """Appendix A.4: sensitivity on unseen texts instead of those that the networks were trained on."""
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -24,7 +23,7 @@ from jostle_papers.trained import (
 )
 from jostle_papers.trained.course import AT_END
 from jostle_papers.trained.questions import ask_sensitivity
-from jostle_papers.trained.records import log_sensitivity
+from jostle_papers.trained.records import smoothed
 
 _NAMES = ("encoder", "encoder-relu", "lstm")
 
@@ -87,7 +86,7 @@ class LanguageValidation(NetworkStudy[ValidationRecord]):
     def expectations(self, records: ValidationRecords) -> list[Expectation]:
         kept, counted = learnt(records, text.ACCURACY)
         unseen = {
-            name: kept.where(network=name).by("seed", lambda record: math.exp(log_sensitivity(record.unseen)))
+            name: kept.where(network=name).by("seed", lambda record: smoothed(record.unseen))
             for name in records.settings.networks
         }
         claimed = [

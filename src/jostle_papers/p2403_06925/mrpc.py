@@ -1,7 +1,6 @@
 """Section 6 on MRPC at the paper's own size: one learning rate, natural share of the classes, noise in three places."""
 
 import copy
-import math
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -33,7 +32,7 @@ from jostle_papers.trained import (
 )
 from jostle_papers.trained.course import AT_END
 from jostle_papers.trained.figures import mean_and_range
-from jostle_papers.trained.records import BySeed, Sensitivity, log_sensitivity
+from jostle_papers.trained.records import BySeed, Sensitivity, smoothed
 
 NAMES = ("encoder", "encoder-relu", "lstm")
 CLAIMED = ("encoder", "lstm")  # At the paper's size nothing else is trained: it would take an hour a network.
@@ -173,7 +172,7 @@ def _after(records: MrpcRecords, name: str, epoch: int) -> BySeed:
     def value(record: MrpcRecord) -> float:
         [found] = [each.sensitivity for each in record.epochs if each.epoch == epoch]
         assert found is not None
-        return math.exp(log_sensitivity(found))
+        return smoothed(found)
 
     return records.where(network=name).by("seed", value)
 
@@ -181,7 +180,7 @@ def _after(records: MrpcRecords, name: str, epoch: int) -> BySeed:
 def _elsewhere(records: MrpcRecords, name: str, place: str) -> BySeed:
     """Sensitivity at the end by seed, to noise in another place: (flips + 1/2) / (n + 1), never 0."""
     part = records.where(network=name)
-    return part.by("seed", lambda record: math.exp(log_sensitivity(record.elsewhere[place])))
+    return part.by("seed", lambda record: smoothed(record.elsewhere[place]))
 
 
 def _looked_by_all(courses: list[Any]) -> set[int]:

@@ -164,11 +164,6 @@ def smoothed(found: Sensitivity) -> float:
     return (found.value * found.passes + 0.5) / (found.passes + 1)
 
 
-def log_sensitivity(found: Sensitivity) -> float:
-    """log((flips + 1/2) / (n + 1)), finite also where nothing flipped; see ``smoothed``."""
-    return math.log(smoothed(found))
-
-
 def sensitivity_at_end(records: TrainedRecords, name: str, final: str = "") -> BySeed:
     """Sensitivity of the trained network by seed, for ratios: (flips + 1/2) / (n + 1), never 0.
 
@@ -178,13 +173,13 @@ def sensitivity_at_end(records: TrainedRecords, name: str, final: str = "") -> B
         final: one of the further measurements; by default the study's own noise.
     """
     part = records.where(network=name)
-    return part.by("seed", lambda record: _never_zero(record.final[final] if final else record.epochs[-1].measured))
+    return part.by("seed", lambda record: smoothed(record.final[final] if final else record.epochs[-1].measured))
 
 
 def sensitivity_at_accuracy(records: TrainedRecords, name: str, accuracy: float) -> BySeed:
     """The same where the network first had this training accuracy; seeds that never did are absent."""
     found = records.where(network=name).by("seed", lambda record: _first(record, accuracy))
-    return {seed: _never_zero(one) for seed, one in found.items() if one is not None}
+    return {seed: smoothed(one) for seed, one in found.items() if one is not None}
 
 
 def final_value(records: TrainedRecords, name: str, final: str) -> BySeed:
@@ -221,7 +216,3 @@ def in_common(first: BySeed, second: BySeed) -> tuple[BySeed, BySeed]:
 def _first(record: TrainedRecord, accuracy: float) -> Sensitivity | None:
     reached = (epoch.sensitivity for epoch in record.epochs if epoch.accuracy >= accuracy)
     return next((found for found in reached if found is not None), None)
-
-
-def _never_zero(found: Sensitivity) -> float:
-    return math.exp(log_sensitivity(found))
