@@ -58,6 +58,7 @@ def test_a_network_without_a_checkpoint_is_a_function_of_the_seed_and_never_down
     assert torch.equal(one(pixels), same(pixels))
     assert not torch.equal(one(pixels), other(pixels))
     assert not one.training
+    integrations.load("timm:tiny:num_classes=7", seed=10**30)
 
 
 def test_it_knows_what_timm_would_give_it(made):

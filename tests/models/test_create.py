@@ -66,6 +66,15 @@ def test_seed_decides_the_weights_and_spares_the_global_generator(name):
     assert any(not torch.equal(first[key], other[key]) for key in first)
 
 
+def test_any_whole_number_is_a_seed():
+    largest, negative = (small("mlp", seed=seed).state_dict() for seed in (2**64 - 1, -1))
+    assert all(torch.equal(largest[key], negative[key]) for key in largest)
+    for seed in (2**64, 10**30, -(2**70)):
+        small("mlp", seed=seed)
+    with pytest.raises(UsageError, match=r"seed=1\.5 must be a whole number"):
+        small("mlp", seed=1.5)
+
+
 @pytest.mark.parametrize("name", models.names())
 def test_without_seed_the_global_generator_decides(name):
     with torch.random.fork_rng(devices=[]):

@@ -14,11 +14,23 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from jostle.base import checks
+
 _MULTIPLIERS = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
 _KEY_STEPS = 0x9E3779B9, 0xBB67AE85
 _LOW_WORD, _WORD = np.uint64(0xFFFFFFFF), np.uint64(32)
 _ROUNDS = 10
+_TORCH_SEEDS = 2**64  # how many seeds a generator of torch tells apart
 _WORDS_AT_ONCE = 2**15  # 64 KiB for each word of the counter; 2**13 took 18 nanoseconds a number instead of 11
+
+
+def torch_seed(seed: int) -> int:
+    """The seed of torch's own generators, which draw random weights: any integer, of which they take 64 bits.
+
+    >>> torch_seed(3), torch_seed(2**64 + 3), torch_seed(-1) == 2**64 - 1
+    (3, 3, True)
+    """
+    return checks.whole("seed", seed) % _TORCH_SEEDS
 
 
 def philox(counter: NDArray[np.uint64], key: tuple[int, int]) -> NDArray[np.uint64]:

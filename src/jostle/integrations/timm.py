@@ -8,6 +8,7 @@ from torch import nn
 
 from jostle.base import specs
 from jostle.base.errors import UsageError
+from jostle.base.randomness import torch_seed
 from jostle.base.weights import fill_weights, read_weights
 from jostle.data.preprocessing import Preprocessing
 from jostle.integrations import register
@@ -41,7 +42,7 @@ def from_timm(rest: str, seed: int) -> ImageClassifier:
 
 def _create(timm: Any, name: str, options: dict[str, Any], seed: int, spec: str) -> nn.Module:
     with torch.random.fork_rng(devices=[]):
-        torch.default_generator.manual_seed(seed)
+        torch.default_generator.manual_seed(torch_seed(seed))
         try:
             network: nn.Module = timm.create_model(name, pretrained=False, **options)
         except Exception as error:  # an unknown name is a RuntimeError, an unknown option a TypeError

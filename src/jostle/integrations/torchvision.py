@@ -8,6 +8,7 @@ from torch import nn
 
 from jostle.base import specs
 from jostle.base.errors import UsageError
+from jostle.base.randomness import torch_seed
 from jostle.base.weights import fill_weights, read_weights
 from jostle.data.preprocessing import Preprocessing
 from jostle.integrations import register
@@ -32,7 +33,7 @@ def from_torchvision(rest: str, seed: int) -> ImageClassifier:
         raise UsageError(f"model {spec!r}: jostle downloads no models; give torchvision:NAME:checkpoint=FILE")
     models = _import_models(spec)
     with torch.random.fork_rng(devices=[]):
-        torch.default_generator.manual_seed(seed)
+        torch.default_generator.manual_seed(torch_seed(seed))
         try:
             network: nn.Module = models.get_model(name, weights=None, **named).float()
         except Exception as error:  # an unknown name is a ValueError, an unknown option a TypeError

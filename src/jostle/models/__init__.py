@@ -16,6 +16,7 @@ from torch import nn
 
 from jostle.base import checks
 from jostle.base.errors import JostleError, UsageError
+from jostle.base.randomness import torch_seed
 from jostle.base.registry import Registry, unknown_name
 
 __all__ = ["BIT_MODELS", "MODELS", "TEXT_MODELS", "create", "names", "register", "register_bits", "register_text"]
@@ -92,7 +93,7 @@ def create(name: str, *, seed: int | None = None, **sizes: Any) -> nn.Module:
         if seed is None:
             return _put_channels_last(model_class(**sizes))
         with torch.random.fork_rng(devices=[]):
-            torch.default_generator.manual_seed(seed)
+            torch.default_generator.manual_seed(torch_seed(seed))
             return _put_channels_last(model_class(**sizes))
     except (RuntimeError, MemoryError, OverflowError, TypeError) as error:
         if isinstance(error, JostleError):

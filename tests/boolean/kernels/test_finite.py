@@ -197,6 +197,11 @@ def test_a_model_that_raises_is_named_with_its_batch(call, name, count):
         call(nn.Linear(4, 1), 3)
 
 
+def test_any_whole_number_is_a_seed():
+    FiniteMlp(3, width=4, seed=10**30)
+    FiniteAttention(2, 2, width=4, heads=2, seed=-(2**70))
+
+
 def test_logits_are_read_from_a_mapping_too():
     class Wrapped(nn.Linear):
         def forward(self, x):

@@ -59,6 +59,11 @@ def test_default_changes_nothing_and_the_seed_decides():
     assert not torch.equal(drawn[0], drawn[2])
 
 
+def test_any_whole_number_is_a_seed():
+    network = networks.create("mlp", n=4, seed=10**30)
+    redraw(network, "uniform", seed=-(2**70))
+
+
 def test_seeds_differ_between_indices_purposes_and_runs():
     seeds = {seed_of(seed, what, index) for seed in (0, 1, 10) for what in ("a", "b") for index in range(12)}
     assert len(seeds) == 72

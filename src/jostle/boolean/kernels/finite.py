@@ -22,6 +22,7 @@ from torch.func import functional_call, grad, vmap
 from jostle.base import checks
 from jostle.base.errors import UsageError
 from jostle.base.model import call, eval_mode, logits_of
+from jostle.base.randomness import torch_seed
 from jostle.boolean import cube
 from jostle.boolean.kernels.attention import READOUTS, default_scale
 from jostle.boolean.kernels.recursions import Layers, make_layers
@@ -181,7 +182,7 @@ class FiniteMlp(nn.Module):
         self.layers = make_layers(depth, activation, weight_variance, bias_variance)
         depth = self.layers.depth
         self.phi = _PHI[activation]
-        generator = torch.Generator().manual_seed(seed)
+        generator = torch.Generator().manual_seed(torch_seed(seed))
         self.weights = nn.ParameterList(_normal(generator, n if i == 0 else width, width) for i in range(depth))
         self.biases = nn.ParameterList(_normal(generator, width) for _ in range(depth))
         self.readout = _normal(generator, width + 1)
@@ -240,7 +241,7 @@ class FiniteAttention(nn.Module):
         self.layers = make_layers(depth, activation, weight_variance, bias_variance)
         depth = self.layers.depth
         self.phi = _PHI[activation] if activation is not None else None
-        generator = torch.Generator().manual_seed(seed)
+        generator = torch.Generator().manual_seed(torch_seed(seed))
         sizes = [dim] + [width] * (depth - 1)
         self.queries = nn.ParameterList(_normal(generator, heads, size, head_dim) for size in sizes)
         self.keys = nn.ParameterList(_normal(generator, heads, size, head_dim) for size in sizes)

@@ -13,6 +13,7 @@ from torch.func import functional_call, stack_module_state, vmap
 
 from jostle.base import checks
 from jostle.base.errors import UsageError
+from jostle.base.randomness import torch_seed
 
 State = tuple[dict[str, Tensor], dict[str, Tensor]]
 
@@ -54,7 +55,7 @@ def redraw(network: nn.Module, init: str, scale: float = 1.0, *, seed: int) -> N
     check_init(init, scale)
     if init == "default":
         return
-    generator = torch.Generator().manual_seed(seed)
+    generator = torch.Generator().manual_seed(torch_seed(seed))
     with torch.no_grad():
         for module in network.modules():
             if isinstance(module, nn.LayerNorm):
