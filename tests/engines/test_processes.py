@@ -101,7 +101,11 @@ def test_a_script_without_a_guard_is_not_started_again(tmp_path):
     [
         ({"engine": "cloud"}, "engine='cloud' must be serial, processes, ray, torchrun"),
         ({"workers": 0}, "workers=0 must be"),
+        ({"workers": 10**6}, "workers=1000000 must be a whole number from 1 to 1024"),
         ({"workers": 2, "cpus": 0}, "cpus=0 must be"),
+        ({"workers": 2, "cpus": 2**31 - 1}, "cpus=2147483647 must be a whole number from 1 to 1024"),
+        ({"engine": "ray", "cpus": 2**31 - 1}, "cpus=2147483647 must be"),
+        ({"cpus": 10**12}, "cpus=1000000000000 must be"),
         ({"engine": "serial", "workers": 2}, "engine=serial has one worker, not 2"),
         ({"workers": 2, "address": "auto"}, "address=auto is for engine=ray"),
         ({"engine": "torchrun"}, "needs a process that torchrun started"),

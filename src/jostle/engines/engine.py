@@ -10,6 +10,8 @@ from typing import Any, Protocol
 from jostle.base.errors import FailureError
 from jostle.base.progress import State
 
+MOST_THREADS = 1024  # of one machine; far more end the process in the middle of a sum, without a word
+
 Report = Callable[[State], None]  # how far a unit is
 Show = Callable[[Any, State], None]  # told a unit and how far it is
 

@@ -23,7 +23,7 @@ from typing import Any, cast
 from jostle.base import checks
 from jostle.base.errors import UsageError
 from jostle.engines import payload
-from jostle.engines.engine import Engine, Work
+from jostle.engines.engine import MOST_THREADS, Engine, Work
 from jostle.engines.pool import TRIES, Death, Event, Hands, Pool, Worker
 
 _PROGRAM = "import sys; sys.path[:] = {path!r}; from jostle.engines import worker; worker.main({arguments})"
@@ -49,9 +49,9 @@ class Processes(Engine):
     tries: int = TRIES
 
     def __post_init__(self) -> None:
-        checks.whole("cpus", self.cpus, least=1)
+        checks.whole("cpus", self.cpus, least=1, most=MOST_THREADS)
         if self.workers is not None:
-            checks.whole("workers", self.workers, least=1)
+            checks.whole("workers", self.workers, least=1, most=MOST_THREADS)
         if os.name == "nt":
             raise UsageError("engine=processes is for Linux and macOS; use engine=serial or engine=ray")
 

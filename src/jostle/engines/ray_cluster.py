@@ -19,7 +19,7 @@ from jostle.base import checks
 from jostle.base.errors import FailureError, UsageError
 from jostle.base.progress import State
 from jostle.engines import payload
-from jostle.engines.engine import Engine, Work, describe
+from jostle.engines.engine import MOST_THREADS, Engine, Work, describe
 from jostle.engines.pool import TRIES, Death, Event, Hands, Pool, Unready, Worker
 from jostle.engines.worker import do_bytes, open_work
 
@@ -47,7 +47,7 @@ class Ray(Engine):
     tries: int = TRIES
 
     def __post_init__(self) -> None:
-        checks.whole("cpus", self.cpus, least=1)
+        checks.whole("cpus", self.cpus, least=1, most=MOST_THREADS)
         checks.number("gpus", self.gpus, least=0)
         if self.workers is not None:
             checks.whole("workers", self.workers, least=1)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from jostle.base import checks
-from jostle.engines.engine import Crew, Engine, Outcome, Show, Work, done
+from jostle.engines.engine import MOST_THREADS, Crew, Engine, Outcome, Show, Work, done
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class Serial(Engine):
 
     def __post_init__(self) -> None:
         if self.cpus is not None:
-            checks.whole("cpus", self.cpus, least=1)
+            checks.whole("cpus", self.cpus, least=1, most=MOST_THREADS)
 
     @contextlib.contextmanager
     def crew(self, work: Work) -> Iterator["Here"]:

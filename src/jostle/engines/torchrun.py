@@ -14,7 +14,7 @@ from typing import Any
 
 from jostle.base import checks
 from jostle.base.errors import UsageError
-from jostle.engines.engine import Crew, Engine, Outcome, Show, Work, done
+from jostle.engines.engine import MOST_THREADS, Crew, Engine, Outcome, Show, Work, done
 
 _NEEDED = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 
@@ -40,7 +40,7 @@ class Torchrun(Engine):
     cpus: int = 1
 
     def __post_init__(self) -> None:
-        checks.whole("cpus", self.cpus, least=1)
+        checks.whole("cpus", self.cpus, least=1, most=MOST_THREADS)
         missing = [name for name in _NEEDED if name not in os.environ]
         if missing:
             raise UsageError(
