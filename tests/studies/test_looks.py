@@ -101,3 +101,5 @@ def test_nonsense_is_refused(tmp_path):
         run(Toy.name, "smoke", tmp_path, until_decided=True)
     with pytest.raises(UsageError, match="at_most=2 is less than the 3 seeds"):
         run_toy(tmp_path, until_decided=True, at_most=2)
+    with pytest.raises(UsageError, match="at_most=1000000000000 must be a whole number from 1 to 10000"):
+        run_toy(tmp_path, until_decided=True, at_most=10**12)

@@ -251,7 +251,8 @@ def test_fresh_in_a_new_place_leaves_nothing_odd(tmp_path):
     ("options", "message"),
     [
         ({"scale": "huge"}, "unknown scale 'huge'"),
-        ({"seeds": 0}, "seeds=0 must be a whole number, at least 1"),
+        ({"seeds": 0}, "seeds=0 must be a whole number from 1"),
+        ({"seeds": 10**12}, "seeds=1000000000000 must be a whole number from 1 to 10000"),
         ({"workers": 0}, "workers=0 must"),
         ({"overrides": {"siez": 1}}, "did you mean size"),
     ],

@@ -15,6 +15,7 @@ from jostle.base import checks
 from jostle.base.errors import UsageError
 
 AT_MOST = 24
+MOST_SEEDS = 10_000  # every seed has its cells in memory
 
 
 def planned(first: int, at_most: int = AT_MOST) -> tuple[int, ...]:
@@ -23,7 +24,7 @@ def planned(first: int, at_most: int = AT_MOST) -> tuple[int, ...]:
     >>> planned(3), planned(3, 10), planned(5, 5)
     ((3, 6, 12, 24), (3, 6, 10), (5,))
     """
-    if checks.whole("at_most", at_most, least=1) < first:
+    if checks.whole("at_most", at_most, least=1, most=MOST_SEEDS) < first:
         raise UsageError(
             f"at_most={at_most} is less than the {first} seeds of the first look; give more or fewer seeds"
         )

@@ -20,7 +20,7 @@ from jostle.studies.catalogue import get
 from jostle.studies.evidence import LEAST_SEEDS
 from jostle.studies.finished import mark_finished
 from jostle.studies.folder import CellLine, FigureEntry, Identity, RecordFile, SessionLine, StudyLine, Summary, told
-from jostle.studies.looks import AT_MOST, planned, share_of_error
+from jostle.studies.looks import AT_MOST, MOST_SEEDS, planned, share_of_error
 from jostle.studies.records import Records
 from jostle.studies.schema import from_plain
 from jostle.studies.settings import Settings, modified_settings, override_settings, plain_settings
@@ -228,7 +228,8 @@ def _make_plan(name: str, scale: str, out: Path, seeds: int | None, overrides: M
         raise unknown_name("scale", str(scale), study.scales)
     standard = study.scales[scale]
     settings = override_settings(standard, overrides)
-    settings = replace(settings, seeds=checks.whole("seeds", standard.seeds if seeds is None else seeds, least=1))
+    count = checks.whole("seeds", standard.seeds if seeds is None else seeds, least=1, most=MOST_SEEDS)
+    settings = replace(settings, seeds=count)
     identity = Identity(
         name=study.name,
         version=study.version,
