@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from jostle.base.errors import UsageError
-from jostle.boolean import SampledAnalysis, analyse
+from jostle.boolean import SampledAnalysis, analyse, sampled
 from jostle.boolean.sampled import uniform_points
 
 
@@ -154,5 +154,19 @@ def test_no_spread_in_a_sample_proves_nothing():
         assert b.influences[2][1] == np.inf
     assert analyse(lambda x: 1e-5 * x[:, 0], 30, samples=20).max_sensitivity_seen == pytest.approx(1e-10)
     assert analyse(lambda x: 0 * x[:, 0] - 0.5, 30, samples=20).mean.high == np.inf
+
+
+def test_memory_is_bounded_by_what_is_sampled(monkeypatch):
     with pytest.raises(UsageError, match="too many to hold"):
         analyse(majority, 10**6)
+    assert analyse(majority, 3, samples=10**9).table.tolist() == analyse(majority, 3).table.tolist()  # none is drawn
+    sizes = []
+
+    def watched(x):
+        sizes.append(len(x))
+        return majority(x)
+
+    expected = analyse(majority, 31, samples=100).pointwise
+    monkeypatch.setattr(sampled, "_BITS_AT_ONCE", 31 * 64)
+    assert analyse(watched, 31, samples=100).pointwise.tolist() == expected.tolist()
+    assert max(sizes) == 64

@@ -87,7 +87,8 @@ def analyse(
             raise UsageError("method='sampled' needs a function; a table is analysed exactly")
         return Analysis.of(_table(f, n, output, tie))
     bits = _bits(f, n)
-    if method != "exact" and bits > LARGEST and bits * samples > _MOST:
+    is_sampled = method == "sampled" or (method == "auto" and bits > LARGEST)
+    if is_sampled and bits * samples > _MOST:
         raise UsageError(f"{samples:,} samples of {bits:,} bits are too many to hold; take fewer samples or bits")
     check_options(output, tie)
     if method == "exact" and bits > LARGEST:

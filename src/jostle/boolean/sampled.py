@@ -27,6 +27,7 @@ from jostle.responses import Flip, Response
 from jostle.sampling import Grid
 from jostle.tokens import Coordinates
 
+_BITS_AT_ONCE = 2**26  # of one batch of points: half a gigabyte
 _ROUNDING = 1e-12  # a spread up to this share of the numbers is a rounding error
 
 
@@ -221,6 +222,7 @@ def sample(
 ) -> SampledAnalysis:
     """Analyse f at ``samples`` uniform points and their neighbours: (n + 1) * samples evaluations and a few checks."""
     points = torch.from_numpy(uniform_points(n, samples, seed))
+    batch_size = max(1, min(batch_size, _BITS_AT_ONCE // n))
     values = evaluator.values_at(points.numpy(), batch_size)
 
     def measure_with(response: Response) -> Measurement:
