@@ -76,6 +76,12 @@ def test_the_largest_of_some_draws_is_the_mean_over_all_choices():
     assert draw_counts(64) == [1, 2, 4, 8, 16, 32, 64]
 
 
+def test_the_largest_of_a_million_draws():  # binomial numbers would take hours
+    ordered, counts = np.arange(1.0, 10**6 + 1), draw_counts(10**6)
+    found = expected_maxima(ordered[None], counts)[:, 0]
+    assert found.tolist() == pytest.approx([k * (10**6 + 1) / (k + 1) for k in counts])  # known for 1, 2, ..., K
+
+
 def test_batches_make_no_difference():
     model, inputs = small_network(), words(2, 4, 6)
     choices = {"tokens": "rows", "radius": [0.5, 1.0], "response": "margin", "steps": 10, "draws": 4}

@@ -10,6 +10,7 @@ import jostle
 from jostle.base.errors import UsageError
 from jostle.worst import WorstCase, worst_case
 from jostle.worst.result import mean_over_inputs
+from jostle.worst.search import search
 from tests.worst.maps import small_network, words
 
 FEW = {"tokens": "rows", "starts": 3, "steps": 4, "draws": 5}
@@ -174,3 +175,16 @@ def test_many_inputs_are_searched_in_blocks(monkeypatch):
     np.testing.assert_allclose(parts.mean, whole.mean, rtol=1e-9)
     np.testing.assert_allclose(parts.values, whole.values, rtol=0.05)
     assert torch.get_default_dtype() == torch.float64
+
+
+def test_blocks_have_room_for_many_draws(monkeypatch):
+    blocks = []
+
+    def watched(spots, *rest, **more):
+        blocks.append(len(spots))
+        return search(spots, *rest, **more)
+
+    monkeypatch.setattr("jostle.worst.worst._NUMBERS_AT_ONCE", 4 * 50 * 2)  # the draws of two inputs at a time
+    monkeypatch.setattr("jostle.worst.worst.search", watched)
+    worst_case(small_network(), words(5, 4, 6), response="margin", **FEW | {"draws": 50})
+    assert blocks == [8, 8, 4]

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import cycle
-from math import comb
 
 import numpy as np
 import torch
@@ -205,6 +204,9 @@ def expected_maxima(values: Floats, counts: list[int]) -> Floats:
 
         sum over j of  v_(j) C(j - 1, k - 1) / C(K, k),   v_(1) <= ... <= v_(K)
 
+    The share of v_(K) is k / K, and that of v_(j - 1) is (j - k) / (j - 1) times that of v_(j). So no binomial number
+    is needed: of a million draws, each has hundreds of thousands of digits.
+
     For k = 1 it is the mean and for k = K the maximum; it never falls with k. Draws that are NaN are left out. If k is
     larger than the number of draws that are left, it is their maximum.
 
@@ -220,10 +222,11 @@ def expected_maxima(values: Floats, counts: list[int]) -> Floats:
     for size in (int(size) for size in np.unique(left) if size):
         rows = np.flatnonzero(left == size)
         ordered = np.sort(values[rows], axis=1)[:, :size]  # NaN is sorted last
+        places = np.arange(size, 1, -1)
         for place, count in enumerate(min(count, size) for count in counts):
-            total = comb(size, count)
-            weights = [comb(below, count - 1) / total for below in range(size)]
-            found[place, rows] = ordered @ np.asarray(weights)
+            ratios = np.maximum(places - count, 0) / (places - 1)
+            weights = np.cumprod(np.append(count / size, ratios))[::-1]
+            found[place, rows] = ordered @ weights
     largest = np.where(np.isfinite(values), values, -np.inf).max(axis=1)
     rising: Floats = np.minimum(np.maximum.accumulate(found), largest)  # no rounding above the largest
     return rising

@@ -33,6 +33,7 @@ from jostle.worst.spots import Floats, GradientFunction, Spots
 from jostle.worst.starts import Directions, directions_of_model
 
 _NUMBERS_AT_ONCE = 2**24
+_MOST_DRAWS, _MOST_STARTS, _MOST_STEPS = 1_000_000, 10_000, 1_000_000
 _EACH, _WORST = "each", "worst"
 _MOVE = Sphere(1.0)  # random changes are on a sphere; here it only checks that tokens can be moved
 
@@ -167,6 +168,7 @@ def run_search(
     started = time.perf_counter()
     request = replace(request, perturbation=_MOVE)
     assert isinstance(request.plan, Grid)
+    checks.whole("draws", request.plan.draws, most=_MOST_DRAWS)
     held, searched = _read_inputs(request, inputs, model), _positions(positions)
     settings = WorstSettings(
         tokens=request.tokens.describe(),
@@ -175,8 +177,8 @@ def run_search(
         relative=checks.truth("relative", relative) and request.tokens.describe() != SCALED,
         positions=searched,
         draws=request.plan.draws,
-        starts=checks.whole("starts", starts, least=1),
-        steps=checks.whole("steps", steps, least=1),
+        starts=checks.whole("starts", starts, least=1, most=_MOST_STARTS),
+        steps=checks.whole("steps", steps, least=1, most=_MOST_STEPS),
         candidates=checks.whole("candidates", candidates, least=1) if searched == _WORST else 0,
         level=request.level,
         seed=request.seed,
@@ -243,12 +245,12 @@ def _search_blocks(
 def _blocks(
     held: Inputs, batching: Batching, settings: WorstSettings, dim: int
 ) -> Iterator[tuple[Integers, float, float]]:
-    """Inputs in the order of their lengths, in blocks whose starts fit in memory.
+    """Inputs in the order of their lengths, in blocks whose starts and draws fit in memory.
 
     Each block comes with the share of the inputs before it, and its own share.
     """
     order = batching.order(np.arange(len(held)))
-    step = max(1, _NUMBERS_AT_ONCE // (held.num_tokens * settings.starts * dim))
+    step = max(1, _NUMBERS_AT_ONCE // (held.num_tokens * max(settings.starts * dim, settings.draws)))
     for first in range(0, len(order), step):
         block = order[first : first + step]
         yield block, first / len(order), len(block) / len(order)
