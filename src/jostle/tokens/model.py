@@ -17,6 +17,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from jostle.base.errors import UsageError
 from jostle.base.interrupts import Uninterrupted
 from jostle.base.model import call, check_outputs, device_of, dtype_hint, eval_mode, logits_of, on_device
+from jostle.base.products import quick_products
 from jostle.data.table import DataTable
 from jostle.integrations.answers import Asked
 from jostle.integrations.callables import callable_of
@@ -85,7 +86,7 @@ class TokenFunction:
     @contextlib.contextmanager
     def evaluating(self) -> Iterator[None]:
         """Inside, the model is in eval mode and no gradients are recorded; afterwards every part has its own mode."""
-        with eval_mode(self.model) as was_training, torch.inference_mode():
+        with eval_mode(self.model) as was_training, torch.inference_mode(), quick_products(self.model):
             if was_training:
                 self.notes.append(f"{self.name} was in train mode; it was measured in eval mode and put back")
             yield
