@@ -351,6 +351,10 @@ def test_undecided_says_what_would_decide_it():
 
 def test_a_doubt_leaves_an_expectation_undecided_with_its_numbers():
     sure = is_below("s", over_seeds(seeded([1.0, 2.0, 3.0])), 90.0)
-    (before,), (after,) = decide([sure], scale="small"), decide([doubted(sure, "not trained")], scale="small")
+    (before,), (after,) = decide([sure], scale="small"), decide([doubted(sure, "not trained", "more")], scale="small")
     assert (before.verdict, after.verdict, after.reason) == (AGREES, UNDECIDED, "not trained")
     assert (after.value, after.low, after.high) == (before.value, before.low, before.high)
+    assert after.needs == "more"
+    open_still = is_below("s", over_seeds(seeded([1.0, 2.0, 3.0])), 2.5).judge(0.95)
+    assert open_still.needs
+    assert doubted(is_below("s", over_seeds(seeded([1.0, 2.0, 3.0])), 2.5), "not trained").judge(0.95).needs == ""

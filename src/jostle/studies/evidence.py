@@ -267,7 +267,7 @@ def exponential(measured: Measured, base: float = math.e) -> Measured:
     return replace(measured, value=power(measured.value), ends=ends, method=method, sample=sample)
 
 
-def rank_correlation(first: Values, second: Values) -> Measured:
+def rank_correlation(first: Values, second: Values, unit: str = "things") -> Measured:
     """Spearman's correlation of two numbers of the same things, with the interval of Bonett and Wright (2000).
 
         atanh(r) -+ z sqrt((1 + r^2 / 2) / (n - 3))
@@ -281,6 +281,7 @@ def rank_correlation(first: Values, second: Values) -> Measured:
 
     Arguments:
         first, second: values by name (matched by name), or in the same order.
+        unit: what they are values of, e.g. ``networks``.
     """
     if isinstance(first, Mapping) and isinstance(second, Mapping):
         if set(first) != set(second):
@@ -291,7 +292,7 @@ def rank_correlation(first: Values, second: Values) -> Measured:
         raise UsageError(f"correlated values must match one to one, got {len(a)} and {len(b)}")
     count = len(a)
     if count < LEAST_CORRELATED:
-        return _nothing(f"{count} things; at least {LEAST_CORRELATED} are needed for a correlation")
+        return _nothing(f"{count} {unit}; at least {LEAST_CORRELATED} are needed for a correlation")
     if not (np.isfinite(a).all() and np.isfinite(b).all()):
         return _nothing("some values are NaN or infinite")
     if np.ptp(a) == 0 or np.ptp(b) == 0:
@@ -306,8 +307,8 @@ def rank_correlation(first: Values, second: Values) -> Measured:
         low, high = math.tanh(math.atanh(inner) - reach), math.tanh(math.atanh(inner) + reach)
         return (-1.0 if value < -nearest - _ROUNDING else low), (1.0 if value > nearest + _ROUNDING else high)
 
-    sample = Sample(count, "things", error, math.inf, lambda r: math.atanh(min(max(r, -nearest), nearest)))
-    return Measured(value, ends, method=f"Bonett and Wright, {count} things", sample=sample)
+    sample = Sample(count, unit, error, math.inf, lambda r: math.atanh(min(max(r, -nearest), nearest)))
+    return Measured(value, ends, method=f"Bonett and Wright, {count} {unit}", sample=sample)
 
 
 def _ranks(numbers: NDArray[np.float64]) -> NDArray[np.float64]:

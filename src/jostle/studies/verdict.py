@@ -98,11 +98,17 @@ def beyond(expectation: Expectation) -> Expectation:
     return replace(expectation, is_beyond=True)
 
 
-def doubted(expectation: Expectation, reason: str) -> Expectation:
-    """The same expectation, undecided for this reason whatever the interval is."""
+def doubted(expectation: Expectation, reason: str, needs: str = "") -> Expectation:
+    """The same expectation, undecided for this reason whatever the interval is.
+
+    Arguments:
+        expectation: what is expected.
+        reason: why it allows no conclusion.
+        needs: what would decide it; more of what the interval was made of would not.
+    """
 
     def judge(level: float) -> Finding:
-        return replace(expectation.judge(level), verdict=Verdict.UNDECIDED, reason=reason)
+        return replace(expectation.judge(level), verdict=Verdict.UNDECIDED, reason=reason, needs=needs)
 
     return replace(expectation, judge=judge)
 

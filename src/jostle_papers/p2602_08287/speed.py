@@ -180,7 +180,11 @@ class SpeedStudy(Study[AnySpeed, SpeedCell, SpeedRecord]):
         ]
         if late:
             reason = f"{len(late)} of the networks that are compared had not learned at the limit"
-            asked = [doubted(one, reason) for one in asked[:3]] + asked[3:]
+            needs = (
+                f"more than {records.settings.limit:,} steps for these networks first; until they have learned, no "
+                "number of seeds decides it"
+            )
+            asked = [doubted(one, reason, needs) for one in asked[:3]] + asked[3:]
         return asked
 
     def figures(self, records: SpeedRecords[AnySpeed]) -> list[Drawing]:

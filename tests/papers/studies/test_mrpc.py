@@ -1,6 +1,5 @@
 """MRPC at the paper's own size: the share of the class predicted most, and sensitivities where nothing flipped."""
 
-
 import pytest
 import torch
 from torch import nn

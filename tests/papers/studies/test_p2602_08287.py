@@ -105,6 +105,7 @@ def test_networks_that_have_not_learned_leave_it_undecided():
     found, findings = verdicts(made_up(lambda cell: 300 + cell.seed, learned=lambda cell: cell.seed != 1))
     assert set(found[:3]) == {Verdict.UNDECIDED}
     assert "had not learned at the limit" in findings[0].reason
+    assert all("no number of seeds" in finding.needs for finding in findings[:3])
 
 
 def test_the_figures_are_drawn():
