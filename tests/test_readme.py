@@ -88,6 +88,15 @@ def test_every_undecided_claim_says_what_would_decide_it(board):
         summary = board["read_summary"](row.folder)
         if summary.verdict == "UNDECIDED":
             assert ": " in board["verdict"](row, summary), row.name
+            for finding in filter(board["is_open"], summary.findings):
+                assert re.search(r"\d (seeds|runs|networks|images)|more seeds|no number of seeds", board["need"](finding))
+
+
+def test_a_claim_that_disagrees_says_where_its_setting_is_ours(board):
+    words = ("at our setting", "as printed", "our reading")
+    for row in board["scoreboard"](board["STUDIES"]):
+        if row.status == Verdict.DISAGREES:
+            assert any(word in row.claim.lower() for word in words), row.name
 
 
 def test_questions_are_answered_for_every_verdict(board):

@@ -110,7 +110,8 @@ class CertaintyStudy(Study[CertaintySettings, CertaintyCell, CertaintyRecord]):
     title = "Digits: is a sensitive prediction a wrong one?"
     claim = (
         "Of four small networks trained on 1,000 digits, the flip rate of a prediction under noise in one patch finds "
-        "wrong predictions better than the network's own confidence: its AUROC is larger, on average over the networks."
+        "wrong predictions better than the network's own confidence: its AUROC is larger, on average over the networks "
+        "(at our setting: noise of std 2 in one of 16 patches)."
     )
     source = "our own question, after 2602.02427, which finds wrong steps of language models by sensitivity"
     version = 1

@@ -86,7 +86,8 @@ class Juntas(Study[JuntaSettings, JuntaCell, JuntaRecord]):
     title = "Language models: how few tokens the next one depends on"
     claim = (
         "In three small language models of stories, the next token depends on at most 10 of 128 tokens: so few move "
-        "5 % or more of its probability when they are replaced."
+        "5 % or more of its probability when they are replaced (at our setting: 0.2 to 0.9 million weights, uniform "
+        "tokens in their place)."
     )
     source = "Section 1: outputs of GPT-2, Gemma and RoBERTa depend on 5 to 10 of 256 tokens"
     version = 1

@@ -200,8 +200,8 @@ class GrokkingWeightNorm(GrokkingStudy):
     name = "2403.06925/grokking-weight-norm"
     title = "Grokking: sensitivity and weight norm as measures of progress"
     claim = (
-        "Learning addition modulo 113, sensitivity is a measure of progress and weight norm is not, judged by when "
-        "their curves turn: sensitivity does before test accuracy rises, and before weight norm does."
+        "Learning addition modulo 113, sensitivity is a measure of progress and weight norm is not, judged by our "
+        "reading, when their curves turn: sensitivity does before test accuracy rises, and before weight norm does."
     )
     source = "Section 7.3 and appendix A.5"
     version = 1
@@ -294,7 +294,7 @@ def _expect_lead(networks: Sequence[Trajectory], design: str) -> list[Expectatio
     began = {network.seed: onset(network) for network in networks}
     turns = {network.seed: turning_point(network, PAPERS) for network in networks}
     both = [seed for seed in own if began[seed] is not None and turns[seed] is not None]
-    related = rank_correlation([float(turns[s] or 0) for s in both], [float(began[s] or 0) for s in both])
+    related = rank_correlation([float(turns[s] or 0) for s in both], [float(began[s] or 0) for s in both], "networks")
     return [
         *asked,
         is_above(f"rank correlation of the turn of joint sensitivity with the onset ({design})", related, 0),
