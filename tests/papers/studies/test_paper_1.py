@@ -119,8 +119,11 @@ def test_figure_17_is_about_the_smallest_variance_and_the_growth_of_the_gap():
     assert len(claimed) == 2
     assert found == Verdict.AGREES
     first = next(iter(settings.final))
-    _, found, _ = judged("figure-17", made_up("figure-17", {**values, ("vit-simple", first): 0.1}))
+    _, found, findings = judged("figure-17", made_up("figure-17", {**values, ("vit-simple", first): 0.1}))
     assert found == Verdict.DISAGREES  # one transformer is enough
+    pairs = [each for each in findings if each.statement.startswith("sensitivity of") and each.is_beyond]
+    assert len(pairs) == 6
+    assert [each.verdict for each in pairs] == [Verdict.AGREES] * 3 + [Verdict.DISAGREES] * 3
 
 
 def test_figure_13_is_judged_by_patches_of_the_data():
