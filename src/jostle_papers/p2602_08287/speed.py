@@ -181,8 +181,8 @@ class SpeedStudy(Study[AnySpeed, SpeedCell, SpeedRecord]):
         if late:
             reason = f"{len(late)} of the networks that are compared had not learned at the limit"
             needs = (
-                f"more than {records.settings.limit:,} steps for these networks first; until they have learned, no "
-                "number of seeds decides it"
+                f"a limit above {records.settings.limit:,} steps; until all networks that are compared have learned, "
+                "no number of seeds decides it"
             )
             asked = [doubted(one, reason, needs) for one in asked[:3]] + asked[3:]
         return asked

@@ -200,8 +200,9 @@ class GrokkingWeightNorm(GrokkingStudy):
     name = "2403.06925/grokking-weight-norm"
     title = "Grokking: sensitivity and weight norm as measures of progress"
     claim = (
-        "Learning addition modulo 113, sensitivity is a measure of progress and weight norm is not, judged by our "
-        "reading, when their curves turn: sensitivity does before test accuracy rises, and before weight norm does."
+        "Learning addition modulo 113, sensitivity is a measure of progress and weight norm is not. By our reading "
+        "that is a matter of when their curves turn: sensitivity does before test accuracy rises, and before weight "
+        "norm does."
     )
     source = "Section 7.3 and appendix A.5"
     version = 1
