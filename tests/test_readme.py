@@ -84,12 +84,13 @@ def test_a_citation_can_turn_the_sign_and_make_a_factor_of_a_logarithm(board):
 
 
 def test_every_undecided_claim_says_what_would_decide_it(board):
+    said = re.compile(r"\d (seeds|runs|networks|images)|more seeds|no number of seeds")
     for row in board["scoreboard"](board["STUDIES"]):
         summary = board["read_summary"](row.folder)
         if summary.verdict == "UNDECIDED":
             assert ": " in board["verdict"](row, summary), row.name
             for finding in filter(board["is_open"], summary.findings):
-                assert re.search(r"\d (seeds|runs|networks|images)|more seeds|no number of seeds", board["need"](finding))
+                assert said.search(board["need"](finding)), finding.statement
 
 
 def test_a_claim_that_disagrees_says_where_its_setting_is_ours(board):

@@ -80,9 +80,13 @@ def shown(finding: Finding) -> str:
 
     >>> shown(Finding("s", "< 1", Verdict.AGREES, 0.2186, 0.1707, 0.2801, 0.95))
     '0.22 [0.17, 0.28]'
+    >>> shown(Finding("s", "< 1", Verdict.AGREES, 0.1662, 0.1662, 0.1662))
+    '0.17'
     """
     if finding.value is None or finding.low is None or finding.high is None:
         return finding.measured
+    if finding.level is None:
+        return _short(finding.value, abs(finding.value))  # computed, not sampled
     value, low, high = (_short(number, abs(finding.value)) for number in (finding.value, finding.low, finding.high))
     return f"{value} [{low}, {high}]"
 
@@ -107,6 +111,7 @@ _IMAGES = (
     "{resnet} times as a narrow ResNet-18, and a simpler ViT is {simple} times as that ResNet"
 )
 _FASHION = "the transformer is {mlp} times as sensitive as an MLP and {cnn} times as a CNN"
+_MNIST = "a transformer is {mlp} times as sensitive as an MLP to another patch of the data in place of one"
 _TEXTS = "an encoder is {strong} times as sensitive as an LSTM at noise of variance 15, and {weak} times at variance 4"
 _MRPC = "an encoder is {encoder} times as sensitive as an LSTM, one with ReLU attention {relu} times"
 _MRPC_IN_FULL = (
@@ -117,6 +122,10 @@ _MRPC_IN_FULL = (
 _VARIANCES = (
     "the most sensitive transformer is {strong} times as sensitive as the least sensitive CNN at variance 15, and "
     "{weak} times at variance 0.25"
+)
+_RANDOM = (
+    "softmax attention moves {average} times as much as ReLU attention on average, and ReLU attention {worst} times as "
+    "much as softmax attention at worst"
 )
 _PARITY = "the sharpness of networks that compute PARITY grows by {slope} a bit"
 _SURE = (
@@ -133,8 +142,8 @@ _FLAT = (
     "the changed predictions"
 )
 _WHY = (
-    "with LayerNorm a network with softmax attention is {uniform} times as sensitive as one with a plain mean over "
-    "tokens, and {norms} times as sensitive as without norms"
+    "on Fashion-MNIST, with LayerNorm, a network with softmax attention is {uniform} times as sensitive as one with a "
+    "plain mean over tokens, and {norms} times as sensitive as without norms"
 )
 
 QUESTIONS = (
@@ -201,14 +210,15 @@ QUESTIONS = (
                 "2403.06925/figure-13",
                 yes="On MNIST yes: {said}.",
                 no="On MNIST no: {said}.",
-                alike="On MNIST there is no difference of a factor of 1.25 or more: {said}.",
+                alike="On MNIST about the same, within a factor of 1.25: {said}.",
                 undecided="On MNIST not decided: {said}.",
-                said="where one patch is replaced by another of the data, the transformer is {mlp} times as sensitive "
-                "as an MLP; where it is replaced by normal pixels, {normal} times",
-                brief="{mlp} times as sensitive as an MLP, a patch replaced",
+                said=_MNIST + "; {normal} times to normal pixels in its place, and {added} times to added noise of "
+                "variance 1",
+                brief=_MNIST,
                 numbers={
                     "mlp": "sensitivity of vit-small / of mlp, a patch of the data in place of another",
                     "normal": "sensitivity of vit-small / of mlp, replaced by standard normal tokens",
+                    "added": "sensitivity of vit-small / of mlp, noise of variance 1 added",
                 },
                 scale="paper",
             ),
@@ -286,11 +296,12 @@ QUESTIONS = (
         (
             Source(
                 "jostle/norms",
-                yes="No, it is the norms: {said}.",
-                no="Not as simple as norms or attention: {said}.",
-                undecided="Not decided in all parts: {said}.",
+                yes="On images no, it is the norms: {said}.",
+                no="On images not as simple as norms or attention: {said}.",
+                undecided="On images not decided in all parts: {said}.",
                 said=_WHY,
-                brief="{uniform} times as sensitive as a plain mean over tokens, {norms} times as without norms",
+                brief="softmax attention is {uniform} times as sensitive as a plain mean over tokens, and {norms} "
+                "times as without norms",
                 numbers={
                     "uniform": "sensitivity of softmax attention, LayerNorm / of uniform attention, LayerNorm",
                     "norms": "sensitivity of softmax attention, LayerNorm / of softmax attention, no norms",
@@ -306,14 +317,19 @@ QUESTIONS = (
         (
             Source(
                 "jostle/average-to-worst-maps",
-                yes="No: softmax attention moves {average} times as much as ReLU attention on average, and ReLU "
-                "attention {worst} times as much as softmax attention at worst.",
-                no="The order of random maps is not reversed: {average} on average, {worst} at worst.",
-                undecided="Not decided: {average} times on average, {worst} times at worst.",
+                yes="With random weights no: {said}.",
+                no="With random weights the order is not reversed: {said}.",
+                undecided="With random weights not decided: {said}.",
+                said=f"{_RANDOM}; trained, a vision transformer flips {{vit}} times as often as a CNN on average, and "
+                "the CNN {cnn} times as often as it at worst",
+                brief=_RANDOM,
                 numbers={
                     "average": "average relative change of features, r = 1: softmax attention / ReLU attention",
                     "worst": "worst relative change of features, r = 1: ReLU attention / softmax attention",
+                    "vit": "share of image tokens that flip on average, r = 1: vit-small / cnn",
+                    "cnn": "share of image tokens that flip at worst, r = 1: cnn / vit-small",
                 },
+                others=("jostle/average-to-worst",),
             ),
         ),
         "docs/average-to-worst.md",
@@ -344,11 +360,15 @@ QUESTIONS = (
         (
             Source(
                 "2403.06925/grokking-weight-norm",
-                yes="Yes: it turns {lead} epochs before test accuracy rises, before weight norm does.",
-                no="It turns {lead} epochs before test accuracy rises, but weight norm turns {later} epochs earlier.",
-                undecided="It turns {lead} epochs before test accuracy rises; whether before weight norm is open.",
+                yes="It turns {lead} epochs before test accuracy rises, before weight norm does{said}.",
+                no="It turns {lead} epochs before test accuracy rises, but weight norm turns {later} epochs earlier"
+                "{said}.",
+                undecided="It turns {lead} epochs before test accuracy rises; whether before weight norm is open"
+                "{said}.",
+                said=". Over networks the epochs of the two have a rank correlation of {rank}",
                 numbers={
                     "lead": "epochs from the turn of joint sensitivity to the onset",
+                    "rank": "rank correlation of the turn of joint sensitivity with the onset",
                     "later": "lead of weight norm - lead of joint sensitivity",
                 },
             ),
@@ -377,7 +397,7 @@ QUESTIONS = (
             Source(
                 "2602.08287/juntas",
                 yes="Yes: {said}.",
-                no="Not for transformers: {said}.",
+                no="Not in small transformers: {said}.",
                 undecided="Not decided: {said}.",
                 said=_JUNTA,
                 brief="{pieces} of 128 tokens move 5 % of its probability in a small Llama, {gru} in a GRU",
@@ -420,7 +440,8 @@ QUESTIONS = (
                 undecided="Not decided by both measures: {said}.",
                 alike="By one measure of two: {said}.",
                 said=_FLAT,
-                brief="a penalty leaves {output} of the change of outputs under noise on the weights",
+                brief="a penalty leaves {output} of the change of outputs under noise on the weights, and {prediction} "
+                "of the changed predictions",
                 numbers={
                     "output": "change of the outputs (ShOp) of vit-small + penalty / of vit-small",
                     "prediction": "share of changed predictions (ShPred) of vit-small + penalty / of vit-small",

@@ -182,7 +182,7 @@ def brief(found: Mapping[str, Summary]) -> str:
     answered = [question for question in QUESTIONS if question.source(found) is question.sources[0]]
     for question in answered[:IN_README]:
         source = question.source(found)
-        link = f"[{found[source.study].verdict}](docs/studies/{source.study}.md)"
+        link = f"[{found[source.study].verdict}](docs/studies/{source.study}.md){mark(found[source.study])}"
         lines.append(f"| {question.short} | {source.answer(found, brief=True)} | {link} |")
     return "\n".join(lines) + "\n"
 
@@ -196,7 +196,7 @@ def questions(found: Mapping[str, Summary]) -> str:
     for question in QUESTIONS:
         source = question.source(found)
         summary = found[source.study]
-        link = f"[{summary.verdict}](studies/{source.study}.md)"
+        link = f"[{summary.verdict}](studies/{source.study}.md){mark(summary)}"
         more = question.page.removeprefix("docs/")
         cells = [f"[{question.text}]({more})", source.answer(found), link, str(repeats(summary)), summary.scale]
         lines.append("| " + " | ".join(cells) + " |")
@@ -260,7 +260,12 @@ def verdict(row: Row, summary: Summary) -> str:
     if summary.verdict == Verdict.UNDECIDED:
         missing = [need(finding) for finding in summary.findings if is_open(finding)]
         text += f"; it would take: {escape(max(missing, key=largest))}" if missing else ""
-    return text + (" (to be confirmed on fresh seeds)" if is_unconfirmed(summary) else "")
+    return text + mark(summary)
+
+
+def mark(summary: Summary) -> str:
+    """What follows a verdict that fresh seeds must confirm."""
+    return " (to be confirmed on fresh seeds)" if is_unconfirmed(summary) else ""
 
 
 def is_open(finding: Finding) -> bool:
@@ -311,7 +316,7 @@ def fresh(rows: list[Row]) -> str:
         if summary is None or was is None or was["verdict"] == summary.verdict:
             continue
         note = "to be confirmed on fresh seeds" if is_unconfirmed(summary) else ""
-        seeds = [str(was["seeds"]), str(summary.seeds)]
+        seeds = [str(was["seeds"] * repeats(summary) // summary.seeds), str(repeats(summary))]
         lines.append("| " + " | ".join([row.name, was["verdict"], summary.verdict, *seeds, note]) + " |")
     return "\n".join([*lines, "", "In some the claim is in other words, too: [verdicts](verdicts.md).", ""])
 
