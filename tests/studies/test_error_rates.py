@@ -69,6 +69,18 @@ def test_looks_are_in_the_error(tool):
     assert split.mean() <= at_most(0.05, runs) < naive.mean()
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("seeds", [(3, 6, 12, 24), (3, 7), (3, 6, 9), (6, 9), (3, 30)], ids=str)
+def test_looks_are_in_the_error_of_every_kind_of_spread(tool, seeds):
+    """At all looks together, planned or taken by the committed studies, whatever the networks spread."""
+    runs, shares = 5_000, [tool["share_of_error"](seeds, n) for n in seeds]
+    late = [1.0, *shares[1:]]  # first judged with all of the error, then extended without a plan: said in the docs
+    for name, world in tool["WORLDS"].items():
+        logs = world(np.random.default_rng(sum(seeds)), runs, seeds[-1])
+        assert tool["by_looks"](seeds, shares)(logs)[0].mean() <= at_most(0.05, runs), name
+        assert tool["by_looks"](seeds, late)(logs)[0].mean() <= at_most(0.08, runs), name
+
+
 def test_the_tables_of_the_page_are_whole(tool):
     text = tool["MARKED"].search((ROOT / "docs" / "verdicts.md").read_text(encoding="utf-8"))[0]
     assert all(f"| {name} |" in text for name in [*tool["WORLDS"], *tool["LIMITS"]])
