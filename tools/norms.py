@@ -76,7 +76,10 @@ def _said(summary: Summary, learnt: dict[str, dict[str, list[float]]], tried: di
     first = {network: len(next(iter(found.values()))) for network, found in learnt.items()}
     short = {network: tries - first.get(network, 0) for network, tries in tried.items()}
     left_out = [f"{network} ({count} of {tried[network]})" for network, count in short.items() if count]
-    sentence = f"**{summary.verdict}**, {summary.seeds} seeds, {len(tried)} networks each."
+    least = min(tried.values())
+    most = [network for network, tries in tried.items() if tries > least]
+    further = f", {summary.seeds} for {len(most)} that the claim compares" if most else ""
+    sentence = f"**{summary.verdict}**, {len(tried)} networks of {least} seeds each{further}."
     counted = "All of them learnt." if not left_out else f"Left out, as they did not learn: {'; '.join(left_out)}."
     return [f"{sentence} {counted}"]
 
