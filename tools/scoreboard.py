@@ -42,6 +42,9 @@ the setting at which it was judged; studies called jostle/... judge claims of ou
 Minutes are those of one core, with the training of all networks. Several studies look at the same networks. They are
 kept in `runs/networks`, so a second study finds what a first one trained and is done sooner.
 
+Seeds are those of the networks that have most. Some studies give further seeds only to the networks that decide their
+claim; the page of a study says how many each comparison has.
+
 """
 
 # What is wanted, why it is not there, and what it would take.
