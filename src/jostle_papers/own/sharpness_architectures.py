@@ -12,7 +12,7 @@ from jostle.studies.evidence import difference
 from jostle.studies.records import Records
 from jostle.studies.study import Cell, Context, Drawing, Study
 from jostle.studies.verdict import Expectation, beyond, holds_for_all, is_above
-from jostle_papers.p2402_09963 import hardness, runs
+from jostle_papers.p2402_09963 import bounds, hardness, runs
 from jostle_papers.p2402_09963.hardness import CONVERGED, HardnessDesign
 from jostle_papers.p2402_09963.hardness.observation import draw_strings
 from jostle_papers.p2402_09963.hardness.tasks import derive_seed
@@ -209,6 +209,8 @@ def _across(records: ArchitectureRecords) -> list[Expectation]:
         every = records.where(network=network)
         statement = f"{network}: every run converged, loss below {CONVERGED:g}"
         asked.append(holds_for_all(statement, len(every) - len(keep_converged(every)), len(every)))
+    held = keep_converged(records.where(network=THEIRS))  # the theorem is about transformers with layer norms
+    asked.append(bounds.expect_corollary(bounds.case_of(cell.target, cell.n, record) for cell, record in held))
     return asked
 
 

@@ -83,7 +83,10 @@ def test_a_law_of_all_networks_is_found():
         assert found[f"{network}: slope of log parity / majority over bits"].value == pytest.approx(0.1, abs=0.02)
         assert found[f"{network}: log parity / first at 7 bits"].value == pytest.approx(0.7, abs=0.06)
     assert found["log parity / first at 7 bits, transformer - lstm"].verdict == Verdict.UNDECIDED
-    assert len(found) == 5 * len(NETWORKS) + len(NETWORKS) - 1
+    [corollary] = [finding for statement, finding in found.items() if statement.startswith("Corollary 5")]
+    assert corollary.is_beyond
+    assert corollary.reason.endswith(f"all {4 * 3 * 3} cases")  # lengths, functions, seeds of transformers alone
+    assert len(found) == 5 * len(NETWORKS) + len(NETWORKS) - 1 + 1
 
 
 def test_a_law_of_transformers_only_is_found():
