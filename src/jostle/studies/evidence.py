@@ -267,7 +267,7 @@ def exponential(measured: Measured, base: float = math.e) -> Measured:
     return replace(measured, value=power(measured.value), ends=ends, method=method, sample=sample)
 
 
-def rank_correlation(first: Values, second: Values, unit: str = "things") -> Measured:
+def rank_correlation(first: Values, second: Values, *, unit: str = "things") -> Measured:
     """Spearman's correlation of two numbers of the same things, with the interval of Bonett and Wright (2000).
 
         atanh(r) -+ z sqrt((1 + r^2 / 2) / (n - 3))

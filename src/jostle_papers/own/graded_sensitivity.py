@@ -318,7 +318,7 @@ def _sensitivities(records: GradedRecords) -> dict[str, float]:
 def _correlation(records: GradedRecords, means: dict[str, float]) -> Measured:
     """Of sensitivity and sharpness, over functions."""
     sensitivities = _sensitivities(records)
-    return rank_correlation({target: sensitivities[target] for target in means}, means, "functions")
+    return rank_correlation({target: sensitivities[target] for target in means}, means, unit="functions")
 
 
 def _correlation_over_seeds(records: GradedRecords) -> Measured:

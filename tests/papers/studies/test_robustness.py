@@ -140,7 +140,7 @@ def test_rank_correlation_is_spearmans():
     assert rank_correlation(names, reverse).value == pytest.approx(-1.0)
     low, high = rank_correlation(names, reverse).ends(0.95)
     assert low == -1.0 < high < -0.9
-    assert rank_correlation(first, second, "networks").method == "Bonett and Wright, 12 networks"
+    assert rank_correlation(first, second, unit="networks").method == "Bonett and Wright, 12 networks"
 
 
 @pytest.mark.parametrize("correlation", [0.0, 0.5, 0.8])

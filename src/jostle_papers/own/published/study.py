@@ -198,8 +198,8 @@ _DEVIATIONS = (
     "seen, with the same claim. At small scale version 2 takes the images that version 1 did not.",
     "The networks differ in accuracy, size and training. They are taken as they are, at no matched accuracy.",
     "Two networks are alike if the interval of their difference reaches over 0 and lies within a fifth of the second "
-    "one's sensitivity, which is a factor of 1.25. That the fifth is measured too is left out: S1 - 0.8 S2, which it is "
-    "about, varies less over images than S1 - S2 does, unless the two go together almost perfectly.",
+    "one's sensitivity, which is a factor of 1.25. That the fifth is measured too is left out: S1 - 0.8 S2, which it "
+    "is about, varies less over images than S1 - S2 does, unless the two go together almost perfectly.",
     "Noise has one scale for all: pixels lie in [-1, 1], and each network normalises them inside as it was trained. A "
     "patch is one of 8 x 8: 4 x 4 pixels of CIFAR-10, 28 x 28 of a photograph.",
 )

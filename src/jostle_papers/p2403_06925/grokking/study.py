@@ -295,7 +295,9 @@ def _expect_lead(networks: Sequence[Trajectory], design: str) -> list[Expectatio
     began = {network.seed: onset(network) for network in networks}
     turns = {network.seed: turning_point(network, PAPERS) for network in networks}
     both = [seed for seed in own if began[seed] is not None and turns[seed] is not None]
-    related = rank_correlation([float(turns[s] or 0) for s in both], [float(began[s] or 0) for s in both], "networks")
+    related = rank_correlation(
+        [float(turns[s] or 0) for s in both], [float(began[s] or 0) for s in both], unit="networks"
+    )
     return [
         *asked,
         is_above(f"rank correlation of the turn of joint sensitivity with the onset ({design})", related, 0),
