@@ -203,7 +203,9 @@ def _over_networks(records: CorrelationRecords, quantity: _Quantity) -> Expectat
     sensitivity, other = (
         {name: _mean(by_seed) for name, by_seed in found.items()} for found in _both(records, quantity)
     )
-    return _expected(quantity, f"over {len(sensitivity)} networks", rank_correlation(sensitivity, other, unit="networks"))
+    return _expected(
+        quantity, f"over {len(sensitivity)} networks", rank_correlation(sensitivity, other, unit="networks")
+    )
 
 
 def _over_seeds(records: CorrelationRecords, quantity: _Quantity) -> Expectation:
