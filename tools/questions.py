@@ -300,8 +300,7 @@ QUESTIONS = (
                 no="On images not as simple as norms or attention: {said}.",
                 undecided="On images not decided in all parts: {said}.",
                 said=_WHY,
-                brief="softmax attention is {uniform} times as sensitive as a plain mean over tokens, and {norms} "
-                "times as without norms",
+                brief="{uniform} times as sensitive as a plain mean over tokens, {norms} times as without norms",
                 numbers={
                     "uniform": "sensitivity of softmax attention, LayerNorm / of uniform attention, LayerNorm",
                     "norms": "sensitivity of softmax attention, LayerNorm / of softmax attention, no norms",
@@ -322,7 +321,8 @@ QUESTIONS = (
                 undecided="With random weights not decided: {said}.",
                 said=f"{_RANDOM}; trained, a vision transformer flips {{vit}} times as often as a CNN on average, and "
                 "the CNN {cnn} times as often as it at worst",
-                brief=_RANDOM,
+                brief="softmax moves {average} times as much as ReLU attention on average, and that {worst} times as "
+                "much as softmax at worst",
                 numbers={
                     "average": "average relative change of features, r = 1: softmax attention / ReLU attention",
                     "worst": "worst relative change of features, r = 1: ReLU attention / softmax attention",
@@ -397,10 +397,10 @@ QUESTIONS = (
             Source(
                 "2602.08287/juntas",
                 yes="Yes: {said}.",
-                no="Not in small transformers: {said}.",
+                no="Not in small Llamas: {said}.",
                 undecided="Not decided: {said}.",
                 said=_JUNTA,
-                brief="{pieces} of 128 tokens move 5 % of its probability in a small Llama, {gru} in a GRU",
+                brief="{pieces} of 128 tokens move 5 % of its probability in one, {gru} in a GRU",
                 numbers={
                     "pieces": "tokens that move 5 % of the next token's probability, stories260K",
                     "letters": "tokens that move 5 % of the next token's probability, babyllama105",
@@ -440,8 +440,8 @@ QUESTIONS = (
                 undecided="Not decided by both measures: {said}.",
                 alike="By one measure of two: {said}.",
                 said=_FLAT,
-                brief="a penalty leaves {output} of the change of outputs under noise on the weights, and {prediction} "
-                "of the changed predictions",
+                brief="a penalty leaves {output} of how outputs change under noise on weights, {prediction} of how "
+                "predictions do",
                 numbers={
                     "output": "change of the outputs (ShOp) of vit-small + penalty / of vit-small",
                     "prediction": "share of changed predictions (ShPred) of vit-small + penalty / of vit-small",

@@ -30,6 +30,7 @@ SITE = ROOT / "mkdocs.yml"
 MARKED = re.compile(r"(<!-- scoreboard: written by make scoreboard -->\n).*?(<!-- end of scoreboard -->)", re.DOTALL)
 LISTED = re.compile(r"(# studies: written by make scoreboard\n).*?( *# end of studies)", re.DOTALL)
 IN_README = 12  # questions
+STAR = r"\*"  # after a verdict that fresh seeds must confirm
 FAST = 100_000  # images a second that no network here is trained at: its training is not in the time
 
 HEAD = """# Reproducing the papers
@@ -185,9 +186,11 @@ def brief(found: Mapping[str, Summary]) -> str:
     answered = [question for question in QUESTIONS if question.source(found) is question.sources[0]]
     for question in answered[:IN_README]:
         source = question.source(found)
-        link = f"[{found[source.study].verdict}](docs/studies/{source.study}.md){mark(found[source.study])}"
+        star = STAR if is_unconfirmed(found[source.study]) else ""
+        link = f"[{found[source.study].verdict}](docs/studies/{source.study}.md){star}"
         lines.append(f"| {question.short} | {source.answer(found, brief=True)} | {link} |")
-    return "\n".join(lines) + "\n"
+    note = [f"\n{STAR} to be confirmed on fresh seeds"] if any(STAR in line for line in lines) else []
+    return "\n".join([*lines, *note, ""])
 
 
 def questions(found: Mapping[str, Summary]) -> str:
