@@ -14,6 +14,7 @@ import numpy as np
 from jostle.base.errors import UsageError, shown
 from jostle.base.registry import unknown_name
 
+MOST_LAYERS = 10_000  # which are made one by one; a million would take hours, or all memory
 LARGEST_LEVEL = 0.999  # Gaffke's bound is taken over 10,000 resamples
 
 
@@ -42,7 +43,7 @@ def whole(name: str, value: Any, *, least: int | None = None, most: int | None =
 
 
 def sizes(**named: Any) -> None:
-    """Raise unless every named value is a whole number of at least 1, as depths, widths and counts are.
+    """Raise unless every named value is a whole number of at least 1, as widths and counts are; a depth has an end.
 
     >>> sizes(depth=2, dim=0)
     Traceback (most recent call last):
@@ -50,6 +51,8 @@ def sizes(**named: Any) -> None:
     """
     for name, value in named.items():
         whole(name, value, least=1)
+        if name == "depth":
+            whole(name, value, most=MOST_LAYERS)
 
 
 def wholes(name: str, values: Any, *, least: int | None = None, example: str = "(2, 2)") -> tuple[int, ...]:

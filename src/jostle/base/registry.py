@@ -5,14 +5,15 @@ installed package that publishes the name as an entry point, or a decorator in a
 imports the one module that defines it, and listing names imports nothing.
 """
 
+import contextlib
 import difflib
 import importlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from importlib.metadata import EntryPoint, entry_points
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
-from jostle.base.errors import FailureError, UsageError, shown
+from jostle.base.errors import FailureError, JostleError, UsageError, shown
 
 Thing = TypeVar("Thing")
 
@@ -26,6 +27,19 @@ def unknown_name(kind: str, name: object, known: Iterable[str]) -> UsageError:
     near = [one if one.isprintable() else repr(one) for one in near]
     hint = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(known) or 'none'}"
     return UsageError(f"unknown {kind} {name!r}; {hint}")
+
+
+@contextlib.contextmanager
+def making(kind: str, name: str, sizes: Mapping[str, Any]) -> Iterator[None]:
+    """Inside, a thing of these sizes is made; what prevents it, such as too little memory, is an error of one line."""
+    try:
+        yield
+    except (RuntimeError, MemoryError, OverflowError, TypeError) as error:
+        if isinstance(error, JostleError):
+            raise
+        given = ", ".join(f"{size}={value}" for size, value in sizes.items())
+        reason = " ".join((str(error).splitlines() or [type(error).__name__])[0].split())
+        raise UsageError(f"{kind} {name!r} with {given} cannot be made: {reason}; give smaller sizes") from None
 
 
 class Registry(Generic[Thing]):

@@ -15,9 +15,8 @@ import torch
 from torch import nn
 
 from jostle.base import checks
-from jostle.base.errors import JostleError, UsageError
 from jostle.base.randomness import torch_seed
-from jostle.base.registry import Registry, unknown_name
+from jostle.base.registry import Registry, making, unknown_name
 
 __all__ = ["BIT_MODELS", "MODELS", "TEXT_MODELS", "create", "names", "register", "register_bits", "register_text"]
 
@@ -89,18 +88,12 @@ def create(name: str, *, seed: int | None = None, **sizes: Any) -> nn.Module:
     for size in sizes:
         if size not in known:
             raise unknown_name(f"{name} argument", size, known)
-    try:
+    with making("model", name, sizes):
         if seed is None:
             return _put_channels_last(model_class(**sizes))
         with torch.random.fork_rng(devices=[]):
             torch.default_generator.manual_seed(torch_seed(seed))
             return _put_channels_last(model_class(**sizes))
-    except (RuntimeError, MemoryError, OverflowError, TypeError) as error:
-        if isinstance(error, JostleError):
-            raise
-        given = ", ".join(f"{size}={value}" for size, value in sizes.items())
-        reason = " ".join((str(error).splitlines() or [type(error).__name__])[0].split())
-        raise UsageError(f"model {name!r} with {given} cannot be made: {reason}; give smaller sizes") from None
 
 
 def class_of(name: str) -> Callable[..., nn.Module]:

@@ -158,7 +158,7 @@ def make_layers(depth: int, activation: str | None, weight_variance: float | Non
         activation: one of ``ACTIVATIONS``, or None.
         weight_variance: by default the activation's own.
     """
-    depth = checks.whole("depth", depth, least=1)
+    depth = checks.whole("depth", depth, least=1, most=checks.MOST_LAYERS)
     if weight_variance is not None:
         weight_variance = checks.number("weight_variance", weight_variance, above=0)
     bias_variance = checks.number("bias_variance", bias_variance, least=0)

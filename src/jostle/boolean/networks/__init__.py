@@ -29,7 +29,7 @@ import torch
 from torch import nn
 
 from jostle.base.randomness import torch_seed
-from jostle.base.registry import Registry, unknown_name
+from jostle.base.registry import Registry, making, unknown_name
 
 __all__ = ["NETWORKS", "create", "names", "register"]
 
@@ -68,6 +68,6 @@ def create(name: str, n: int = 10, seed: int = 0, **sizes: Any) -> nn.Module:
     for size in sizes:
         if size not in known:
             raise unknown_name(f"{name} argument", size, known)
-    with torch.random.fork_rng(devices=[]):
+    with making("network", name, {"n": n, **sizes}), torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(torch_seed(seed))
         return network_class(n=n, **sizes)
