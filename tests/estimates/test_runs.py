@@ -79,6 +79,19 @@ def test_failed_trials_beyond_the_stop_are_not_counted(monkeypatch):
     assert ahead.nonfinite == alone.nonfinite > 0
 
 
+@pytest.mark.parametrize("plan", [jostle.Until(half_width=0.01, max_passes=500), jostle.Grid(2)])
+def test_draws_that_are_all_answered_with_nan_are_no_lack_of_passes(plan):
+    inputs = torch.ones(5, 4)
+    with pytest.raises(jostle.FailureError, match="no trial has a finite response"):
+        jostle.measure(
+            lambda x: torch.where(x == 1, x, torch.nan),
+            inputs,
+            tokens="coordinates",
+            perturbation="sign-flip",
+            plan=plan,
+        )
+
+
 @pytest.mark.parametrize("most", [100, 333, 1000, 1777])
 def test_max_passes_is_exact(most):
     result = found(Until(half_width=0.0001, max_passes=most))

@@ -289,6 +289,6 @@ class UntilRun(Run[Until, DrawTally]):
         self.report(State(self._share, self.evaluation.passes, self._summary))
 
     def _out_of_passes(self) -> str:
-        if not self.has_results:
+        if not self.has_results and not self.evaluation.nonfinite.any():
             raise UsageError(f"{self.plan.describe()} ended before a single trial; give a larger max_passes")
         return "max_passes"
