@@ -186,7 +186,7 @@ def test_progress():
         ({"std": -0.1}, "std=-0.1 must be a finite number, at least 0"),
         ({"std": math.nan}, "std=nan must be"),
         ({"std": "0.1"}, "std='0.1' must be"),
-        ({"draws": 1}, "draws=1 must be a whole number, at least 2"),
+        ({"draws": 1}, "draws=1 must be a whole number from 2 to"),
         ({"draws": 2.5}, "draws=2.5 must be a whole number"),
         ({"inputs": torch.empty(0, 3)}, "inputs are empty"),
         ({"inputs": torch.full((2, 3), torch.nan)}, "2 of 2 inputs hold NaN"),

@@ -18,7 +18,7 @@ from jostle.landscape.averages import Floats, MeanOverDraws, crossed_interval, r
 from jostle.landscape.draws import Compare, WeightDraws
 from jostle.landscape.losses import Loss, as_labels, as_loss, check_labels, is_mean, is_squared, per_input
 from jostle.landscape.network import Network
-from jostle.landscape.weights import POSITIONS, WeightNoise
+from jostle.landscape.weights import MOST_DRAWS, POSITIONS, WeightNoise
 
 PROTOCOLS = {"paper": "sphere", "released": "gaussian"}
 RELEASED_STD = 0.02
@@ -181,7 +181,7 @@ def average_direction_sharpness(
     started = time.perf_counter()
     protocol = checks.choice("protocol", protocol, PROTOCOLS)
     size = _size(protocol, rho, std)
-    directions = checks.whole("directions", directions, least=2)
+    directions = checks.whole("directions", directions, least=2, most=MOST_DRAWS)
     seed, level = checks.whole("seed", seed), checks.level(level)
     at_once = None if draws_at_once is None else checks.whole("draws_at_once", draws_at_once, least=1)
     factor = _factor(label_values, loss)

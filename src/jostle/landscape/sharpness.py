@@ -13,7 +13,7 @@ from jostle.base.table import Row, Tabular
 from jostle.landscape.averages import MeanOverDraws, real_mean, share_mean
 from jostle.landscape.draws import Compare, WeightDraws
 from jostle.landscape.network import Network
-from jostle.landscape.weights import WeightNoise
+from jostle.landscape.weights import MOST_DRAWS, WeightNoise
 from jostle.responses import Flip, logits_of
 
 PROTOCOLS = {"paper": (0.005, "mean"), "released": (0.05, "sum")}  # name: std and reduction
@@ -118,7 +118,8 @@ def sharpness(
     usual_std, usual_reduction = PROTOCOLS[protocol]
     std = checks.number("std", usual_std if std is None else std, least=0)
     reduction = checks.choice("reduction", usual_reduction if reduction is None else reduction, REDUCTIONS)
-    draws, seed, level = checks.whole("draws", draws, least=2), checks.whole("seed", seed), checks.level(level)
+    draws = checks.whole("draws", draws, least=2, most=MOST_DRAWS)
+    seed, level = checks.whole("seed", seed), checks.level(level)
     at_once = None if draws_at_once is None else checks.whole("draws_at_once", draws_at_once, least=1)
     network = Network(model, inputs, batch_size=batch_size)
     noise = WeightNoise(network.parameters, "gaussian", std, seed)

@@ -26,6 +26,7 @@ Other parts with such names, for example ``position_wise_feed_forward``, match t
 were skipped, and ``skip`` takes other patterns.
 """
 
+MOST_DRAWS = 1_000_000  # which are listed before the first of them
 _NUMBERS_OF_AN_ADDRESS = 4096  # numbers under one address of the stream
 _ROUNDING = 0.01  # share of a step's length that the weights' type may round away
 
