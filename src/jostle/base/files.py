@@ -24,10 +24,22 @@ _PART = ".part"
 _NAME_BEGINS = 40  # characters, of up to four bytes each where 255 bytes are a name's most
 
 
+def named_path(what: str, path: Any) -> Path:
+    """``path`` as a ``Path``; whatever no file can be called is an error of one line.
+
+    >>> named_path("output", ["a.json"])
+    Traceback (most recent call last):
+    jostle.base.errors.UsageError: output=['a.json'] must be a path, a text
+    """
+    if not isinstance(path, str | os.PathLike) or "\0" in str(path):
+        raise UsageError(f"{what}={shown(path)} must be a path, a text")
+    return Path(path)
+
+
 @contextlib.contextmanager
 def replacing(path: str | Path) -> Iterator[Path]:
     """Yield a temporary path beside ``path``; rename it to ``path`` when the block ends well, remove it otherwise."""
-    path = Path(path)
+    path = named_path("output", path)
     _make_folder(path, "result.json")
     temporary: Path | None = None
     held = -1
@@ -122,7 +134,7 @@ def check_writable(path: str | Path, example: str = "result.json") -> None:
         path: of the file that will be written.
         example: the name of such a file, for the message about a folder.
     """
-    path = Path(path)
+    path = named_path("output", path)
     _make_folder(path, example)
     try:
         _temporary(path).unlink()

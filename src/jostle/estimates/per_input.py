@@ -64,7 +64,12 @@ def read_clusters(cluster: Any, count: int) -> NDArray[np.int64]:
         ) from None
     if given.shape != (count,):
         raise UsageError(f"cluster has shape {given.shape}, expected ({count},): one name or number for each input")
-    numbers: NDArray[np.int64] = np.unique(given, return_inverse=True)[1].astype(np.int64)
+    if any(one is None or one != one for one in given.tolist()):  # NaN, as a column of a table has
+        raise UsageError("cluster holds None or NaN; expected one name or number for each input")
+    try:
+        numbers: NDArray[np.int64] = np.unique(given, return_inverse=True)[1].astype(np.int64)
+    except TypeError:  # numbers among texts have no order
+        raise UsageError("cluster holds values of several kinds; give names or numbers, not both") from None
     if numbers.max() == 0:
         raise UsageError("cluster: all inputs are of one cluster, which says nothing about other clusters")
     return numbers

@@ -471,7 +471,7 @@ class Comparison(Tabular):
     tables: ClassVar[tuple[str, ...]] = Measurement.tables
 
     def __getitem__(self, name: str) -> Measurement:
-        if name not in self.measurements:
+        if not isinstance(name, str) or name not in self.measurements:
             raise unknown_name("model", name, self.measurements)
         return self.measurements[name]
 

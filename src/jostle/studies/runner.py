@@ -10,6 +10,7 @@ from typing import Any
 from jostle.base import checks
 from jostle.base.errors import FailureError, UsageError
 from jostle.base.estimate import provenance
+from jostle.base.files import named_path
 from jostle.base.progress import Progress, Reporter, State, reporter
 from jostle.base.registry import unknown_name
 from jostle.base.table import Row, Tabular
@@ -152,22 +153,25 @@ def run(
             ``wandb.run``, ``mlflow``, ...
     """
     make_senders(tracker)  # raises before any work
-    plan = _make_plan(name, scale, Path(out), seeds, overrides or {})
+    out = named_path("out", out)
+    where = None if data is None else named_path("data", data)
+    overrides = {} if overrides is None else overrides
+    if not isinstance(overrides, Mapping):
+        raise checks.wrong("overrides", overrides, "a mapping from names of settings to values")
+    plan = _make_plan(name, scale, out, seeds, overrides)
     doing = _engine(engine, workers)
     if until_decided and scale == "smoke":
         raise UsageError("scale=smoke decides nothing, so it cannot run until it is decided; give scale=small")
     looks = planned(max(plan.settings.seeds, LEAST_SEEDS), at_most) if until_decided else ()
     if device != "cpu":  # which is always there, and torch need not be asked
         importlib.import_module("jostle.base.model").on_device(device)  # said once, and before any cell
-    if data is not None and not Path(data).expanduser().is_dir():
-        raise UsageError(f"data={data} is not a folder; give the folder that holds the datasets")
+    if where is not None and not where.expanduser().is_dir():
+        raise UsageError(f"data={where} is not a folder; give the folder that holds the datasets")
     with folders.only_here(plan.folder):
         if fresh and (plan.folder / folders.RECORDS).exists():
             folders.put_aside(plan.folder)
         whose = StudyLine(**vars(plan.identity), title=plan.study.title, claim=plan.study.claim)
         file = folders.open_records(plan.folder, whose)
-        where = None if data is None else Path(data)
-
         count = getattr(doing, "workers", None) or 1
 
         def finish(plan: _Plan) -> Result:
@@ -224,8 +228,8 @@ class _Plan:
 
 def _make_plan(name: str, scale: str, out: Path, seeds: int | None, overrides: Mapping[str, Any]) -> _Plan:
     study = get(name)
-    if scale not in study.scales:
-        raise unknown_name("scale", str(scale), study.scales)
+    if not isinstance(scale, str) or scale not in study.scales:
+        raise unknown_name("scale", scale, study.scales)
     standard = study.scales[scale]
     settings = override_settings(standard, overrides)
     count = checks.whole("seeds", standard.seeds if seeds is None else seeds, least=1, most=MOST_SEEDS)

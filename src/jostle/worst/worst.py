@@ -169,6 +169,8 @@ def run_search(
     request = replace(request, perturbation=_MOVE)
     assert isinstance(request.plan, Grid)
     checks.whole("draws", request.plan.draws, most=_MOST_DRAWS)
+    if directions is not None:
+        checks.function("directions", directions)
     held, searched = _read_inputs(request, inputs, model), _positions(positions)
     settings = WorstSettings(
         tokens=request.tokens.describe(),
