@@ -5,7 +5,7 @@ import torch
 
 import jostle
 from jostle.report import recover, render, write
-from jostle.report.measurement import measurement_page, percent
+from jostle.report.measurement import certainty_sections, measurement_page, percent
 from tests.tokens.made_up_texts import Bag, padded, sentences
 
 
@@ -92,3 +92,17 @@ def test_an_interval_that_is_none_is_not_shown_as_one():
     assert "none with" not in render(
         measurement_page(jostle.measure(Bag(), given, plan="grid:2", **choices), inputs="x")
     )
+
+
+@pytest.mark.parametrize(("wrong", "is_explained"), [(1, True), (0, False)])
+def test_a_word_that_does_not_occur_is_not_explained(wrong, is_explained):
+    inputs = torch.linspace(-3, 3, 20)[:, None]
+    labels = (inputs[:, 0] > 0).long()
+    labels[:wrong] = 1
+    found = jostle.measure(
+        lambda x: torch.cat([-x, x], 1), inputs, tokens="coordinates", perturbation="gaussian-noise:1",
+        plan=jostle.Grid(20), labels=labels,
+    )  # fmt: skip
+    notes = " ".join(note for section in certainty_sections([found]) for note in section.notes)
+    assert ("AUROC is" in notes) == is_explained
+    assert "The table is by how often" in notes

@@ -103,7 +103,7 @@ class Certainty(Tabular):
     @property
     def verdict(self) -> str:
         """What the interval of ``auroc`` says, in a sentence."""
-        if not (self.wrong and self.wrong < self.inputs):
+        if not self.has_both:
             return f"all {self.inputs:,} predictions are {'wrong' if self.wrong else 'right'}: nothing to tell apart"
         if self.auroc.low > 0.5:
             return "a sensitive prediction tends to be a wrong one"
@@ -120,7 +120,12 @@ class Certainty(Tabular):
             f"{_text(self.confidence)}; difference {self.gain.value:+.3f} "
             f"[{self.gain.low:+.3f}, {self.gain.high:+.3f}] ({at}, population)",
         ]
-        return found if self.wrong and self.wrong < self.inputs else found[:1]
+        return found if self.has_both else found[:1]
+
+    @property
+    def has_both(self) -> bool:
+        """Whether some predictions are right and some are wrong; only then is there something to tell apart."""
+        return 0 < self.wrong < self.inputs
 
     def __str__(self) -> str:
         rows = [

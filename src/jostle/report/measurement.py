@@ -10,6 +10,8 @@ from jostle.figures.style import is_flip, quantity
 from jostle.report.page import Entry, Page, Section, Table, Value
 from jostle.report.positions import position_sections
 
+_AUROC = "AUROC is the probability that a wrong prediction flips more often than a right one: 0.5 says nothing."
+
 
 def measurement_page(
     result: Measurement | Comparison,
@@ -180,7 +182,7 @@ def certainty_sections(measured: Sequence[Measurement]) -> list[Section]:
             text=[f"{m.name}: {'; '.join(certainty.lines())}." for m, certainty in known],
             table=Table(["model", "prediction", "inputs", "share wrong", "interval"], rows),
             notes=[
-                "AUROC is the probability that a wrong prediction flips more often than a right one: 0.5 says nothing. "
+                *([_AUROC] if any(certainty.has_both for _, certainty in known) else []),
                 "The table is by how often one jostled token flips the prediction.",
             ],
         )
