@@ -20,7 +20,8 @@ class Source:
         yes, no, undecided, alike: the sentence for each verdict; ``{said}`` in it is what was found. Without ``alike``
             the sentence for no.
         said, brief: what was found, in full and in half a line.
-        numbers: the statement of a finding for each name in braces, or its beginning.
+        numbers: the statement of a finding for each name in braces, or its beginning; after "STUDY: " that of one of
+            the others.
         scale: that the records must have; any, if empty.
         others: further studies whose findings are named too.
     """
@@ -42,17 +43,19 @@ class Source:
             Verdict.AGREES: self.yes, Verdict.DISAGREES: self.no, Verdict.ALIKE: self.alike or self.no,
             Verdict.UNDECIDED: self.undecided,
         }[summaries[self.study].verdict]  # fmt: skip
-        findings = self._findings(summaries)
         sentence = sentence.replace("{said}", self.brief if brief else self.said)
-        return sentence.format(**{name: shown(find(findings, said)) for name, said in self.numbers.items()})
+        return sentence.format(**{name: shown(self._find(summaries, said)) for name, said in self.numbers.items()})
 
     def has_intervals(self, summaries: Mapping[str, Summary]) -> bool:
         """Whether there were seeds enough for an interval of every number."""
-        findings = self._findings(summaries)
-        return all(find(findings, said).high is not None for said in self.numbers.values())
+        return all(self._find(summaries, said).high is not None for said in self.numbers.values())
 
-    def _findings(self, summaries: Mapping[str, Summary]) -> list[Finding]:
-        return [finding for name in (self.study, *self.others) for finding in summaries[name].findings]
+    def _find(self, summaries: Mapping[str, Summary], said: str) -> Finding:
+        """The finding of this study that says so, or of one of the others; of one alone, if its name comes first."""
+        studies = (self.study, *self.others)
+        named = [name for name in studies if said.startswith(f"{name}: ")]
+        findings = [finding for name in named or studies for finding in summaries[name].findings]
+        return find(findings, said.removeprefix(f"{named[0]}: ") if named else said)
 
 
 @dataclass(frozen=True)
@@ -112,7 +115,10 @@ _IMAGES = (
 )
 _FASHION = "the transformer is {mlp} times as sensitive as an MLP and {cnn} times as a CNN"
 _MNIST = "a transformer is {mlp} times as sensitive as an MLP to another patch of the data in place of one"
-_TEXTS = "an encoder is {strong} times as sensitive as an LSTM at noise of variance 15, and {weak} times at variance 4"
+_TEXTS = (
+    "at noise of variance 15 an encoder is {strong} times as sensitive as an LSTM that learns at six times its rate, and "
+    "{equal} times as one that learns at the same rate; at variance 4 {weak} and {equal_weak} times"
+)
 _MRPC = "an encoder is {encoder} times as sensitive as an LSTM, one with ReLU attention {relu} times"
 _MRPC_IN_FULL = (
     "an encoder is {middle} times as sensitive as an LSTM after 10 epochs, when each has 97 % and more of the pairs "
@@ -244,15 +250,17 @@ QUESTIONS = (
             Source(
                 "2403.06925/language-sensitivity",
                 yes="Yes: {said}.",
-                no="No, it depends on the noise: {said}.",
-                undecided="Not decided, and it depends on the noise: {said}.",
+                no="It depends on the noise and on learning rates: {said}.",
+                undecided="Not decided, and it depends on the noise and on learning rates: {said}.",
                 said=_TEXTS,
-                brief="{strong} times as sensitive at noise of variance 15, {weak} times at 4",
+                brief="{strong} times as sensitive where LSTMs learn faster, {equal} times at one rate",
                 numbers={
-                    "strong": "sensitivity of encoder / of lstm",
-                    "weak": "sensitivity of encoder / of lstm, variance 4",
+                    "strong": "2403.06925/language-sensitivity: sensitivity of encoder / of lstm",
+                    "weak": "2403.06925/language-variance: sensitivity of encoder / of lstm, variance 4",
+                    "equal": "2403.06925/language-equal-rates: sensitivity of encoder / of lstm",
+                    "equal_weak": "2403.06925/language-equal-rates: sensitivity of encoder / of lstm, variance 4",
                 },
-                others=("2403.06925/language-variance",),
+                others=("2403.06925/language-variance", "2403.06925/language-equal-rates"),
             ),
         ),
         "docs/language.md",

@@ -102,11 +102,6 @@ WAITING = (
         "small",
         "Figure 26 with transformers on 4 of 40 bits: 1.5 hours of a core for a network; 18 core-hours for three seeds",
     ),
-    (
-        "2403.06925/language-equal-rates",
-        "small",
-        "QQP at one learning rate for all networks: an hour of a core for six seeds",
-    ),
 )
 
 
