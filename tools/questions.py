@@ -116,8 +116,8 @@ _IMAGES = (
 _FASHION = "the transformer is {mlp} times as sensitive as an MLP and {cnn} times as a CNN"
 _MNIST = "a transformer is {mlp} times as sensitive as an MLP to another patch of the data in place of one"
 _TEXTS = (
-    "at noise of variance 15 an encoder is {strong} times as sensitive as an LSTM that learns at six times its rate, and "
-    "{equal} times as one that learns at the same rate; at variance 4 {weak} and {equal_weak} times"
+    "at noise of variance 15 an encoder is {strong} times as sensitive as an LSTM that learns at six times its rate, "
+    "and {equal} times as one that learns at the same rate; at variance 4 {weak} and {equal_weak} times"
 )
 _MRPC = "an encoder is {encoder} times as sensitive as an LSTM, one with ReLU attention {relu} times"
 _MRPC_IN_FULL = (
