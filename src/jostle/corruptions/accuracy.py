@@ -18,6 +18,7 @@ from jostle.base import checks
 from jostle.base.errors import UsageError
 from jostle.base.estimate import Estimate, Interval
 from jostle.base.model import call, check_outputs, eval_mode, logits_of
+from jostle.base.products import quick_products
 from jostle.base.progress import Progress, State, reporter
 from jostle.base.registry import unknown_name
 from jostle.base.table import Row, Tabular
@@ -265,7 +266,7 @@ def accuracy_under(
     parts = [slice(start, min(start + batch_size, count)) for start in range(0, count, batch_size)]
     report = reporter(progress, "corruptions")
     try:
-        with eval_mode(model):
+        with eval_mode(model), quick_products(model):
             for done, (name, severity, hits) in enumerate(settings, start=1):
                 for part in parts:
                     inputs = _corrupt_part(images, part, name, severity, seed, value_range)
