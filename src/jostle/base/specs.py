@@ -88,7 +88,10 @@ def arguments(text: str) -> tuple[list[Any], dict[str, Any]]:
     for part in filter(None, (part.strip() for part in text.split(","))):
         key, equals, value = part.partition("=")
         if equals:
-            named[key.strip().replace("-", "_")] = literal(value.strip())
+            name = key.strip().replace("-", "_")
+            if name in named:
+                raise UsageError(f"{text!r} gives {name}= twice; give it once")
+            named[name] = literal(value.strip())
         else:
             positional.append(literal(key))
     return positional, named

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from jostle.base import checks
 from jostle.base.errors import UsageError
 from jostle.base.registry import Registry
 from jostle.integrations.answers import AnswerChoices, Continuation
@@ -89,7 +90,7 @@ def load(spec: str, *, seed: int = 0) -> Callable[..., Any]:
         spec: one of these.
         seed: of the random weights of ``zoo:``.
     """  # noqa: E501 - an error is one line
-    kind, _, rest = spec.partition(":")
+    kind, _, rest = checks.text("model", spec).partition(":")
     if kind not in SOURCES:
         if meant := _meant(kind):
             raise UsageError(f"model {spec!r} lacks its prefix: write {meant}")

@@ -15,4 +15,6 @@ def from_zoo(rest: str, seed: int) -> nn.Module:
     positional, named = specs.arguments(options)
     if positional:
         raise UsageError(f"model zoo:{rest}: write options as key=value, for example zoo:{name}:depth=2")
+    if "seed" in named:
+        raise UsageError(f"model zoo:{rest}: seed is no option of a network; give it as --seed, or as seed= in Python")
     return models.create(name, seed=seed, **named).eval()
