@@ -24,6 +24,8 @@ from jostle.base.errors import UsageError
 from jostle.base.registry import Registry
 from jostle.base.specs import written, written_list
 
+_MOST_TOKENS = 10_000_000  # of a vocabulary, whose numbers are listed
+
 PERTURBATIONS: Registry[type["Perturbation"]] = Registry("perturbation", group="jostle.perturbations")
 
 
@@ -221,6 +223,8 @@ class UniformToken(Perturbation):
     def __post_init__(self) -> None:
         if isinstance(self.vocabulary, bool) or (isinstance(self.vocabulary, int) and self.vocabulary < 1):
             raise checks.wrong("vocabulary", self.vocabulary, "the number of tokens, at least 1, or the tokens")
+        if isinstance(self.vocabulary, int):
+            checks.whole("vocabulary", self.vocabulary, most=_MOST_TOKENS)
         table = (
             torch.arange(self.vocabulary)
             if isinstance(self.vocabulary, int)

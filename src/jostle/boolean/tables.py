@@ -38,8 +38,11 @@ _SHOWN = 20  # characters of a wrong value in a message
 def as_table(values: Any, output: Output, tie: int | None, name: str = "the table") -> NDArray[Any]:
     """``values`` (a list, an array or a tensor) as a table; ``output`` and ``tie`` as for ``Evaluator``."""
     if hasattr(values, "detach"):  # a tensor, without importing torch to ask
-        values = values.detach().cpu()
-        values = (values.double() if values.is_floating_point() else values).numpy()
+        try:
+            values = values.detach().cpu()
+            values = (values.double() if values.is_floating_point() else values).numpy()
+        except (NotImplementedError, TypeError, RuntimeError):  # no numbers are there, or only some
+            raise UsageError(f"{name} is a {values.layout} tensor on {values.device}; expected a dense one") from None
     try:
         table = np.asarray(values)
     except ValueError as error:

@@ -284,9 +284,13 @@ def _positions(positions: Any) -> str:
         return positions
     given = [positions] if isinstance(positions, int | np.integer) else positions
     is_listed = isinstance(given, Sequence | np.ndarray) and not isinstance(given, str) and len(given) > 0
-    if not is_listed or not all(isinstance(one, int | np.integer) and one >= 0 for one in given):
+    if not is_listed or not all(_is_position(one) for one in given):
         raise checks.wrong("positions", positions, f"{_EACH}, {_WORST}, or whole numbers from 0 on")
     return "/".join(str(int(one)) for one in sorted(set(given)))
+
+
+def _is_position(value: Any) -> bool:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool) and int(value) >= 0
 
 
 class WorstCaseBuilder:
