@@ -209,5 +209,18 @@ def test_reading_one_token_of_the_last_block_gives_what_all_tokens_give(kind, de
     torch.testing.assert_close(read, whole, rtol=1e-12, atol=1e-12)
     torch.testing.assert_close(read_gradients, whole_gradients, rtol=1e-9, atol=1e-11)
     assert read.std(dim=0).min() > 1e-3
-    model.blocks[-1].read_first = lambda tokens: 1 / 0
-    model.train()(images)  # in training all tokens go through
+
+
+@pytest.mark.parametrize("kind", ["softmax", "relu"])
+def test_dropout_of_the_last_block_is_the_same_where_one_token_is_read(kind):
+    sizes = {"image_size": 8, "channels": 1, "dim": 8, "heads": 2, "dim_head": 3, "mlp_dim": 8, "depth": 1, "classes": 3}
+    model = models.create("vit-small", attention=kind, dropout=0.3, embedding_dropout=0.0, seed=0, **sizes).double()
+    images = normal(1, 1, 8, 8).expand(20_000, -1, -1, -1)
+    with torch.no_grad():
+        read = model(images)
+        handle = model.blocks[-1].register_forward_hook(lambda *given: None)
+        whole = model(images)
+        handle.remove()
+    errors = (read.var(dim=0) / len(read) + whole.var(dim=0) / len(whole)).sqrt()
+    assert ((read.mean(dim=0) - whole.mean(dim=0)).abs() < 5 * errors).all()
+    torch.testing.assert_close(read.std(dim=0), whole.std(dim=0), rtol=0.04, atol=0.0)
