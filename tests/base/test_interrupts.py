@@ -5,10 +5,13 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 
 import numpy as np
 import pytest
+import torch
 
+from jostle.base import interrupts
 from jostle.base.interrupts import Uninterrupted, is_usual, listening
 
 
@@ -88,6 +91,72 @@ def test_blocks_of_other_threads_do_not_count():
             _press()
         over.set()
         thread.join()
+
+
+def _of(package, function):
+    """``function``, called by a function of a package that has parts in C++."""
+    scope = {"__name__": f"{package}.part", "function": function}
+    exec("def call():\n    function()\n", scope)
+    return scope["call"]
+
+
+def _press_and_wait(done, seconds=0.1):
+    _press()
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        pass
+    done.append("inner")
+
+
+@pytest.mark.parametrize("package", ["torch", "matplotlib", "importlib"])
+def test_ctrl_c_waits_while_a_function_is_under_way_that_cpp_may_have_called(package):
+    done = []
+
+    def work():
+        _of(package, lambda: _press_and_wait(done))()
+        done.append("outer")
+        _press_and_wait(done, 20)
+
+    with listening(), pytest.raises(KeyboardInterrupt):
+        work()
+    assert done == ["inner", "outer"]
+
+
+def test_there_too_a_second_one_does_not_wait():
+    done = []
+
+    def press_again():
+        _press()
+        done.append("first")
+        _press()
+        done.append("second")
+
+    with listening(), pytest.raises(KeyboardInterrupt):
+        _of("torch", press_again)()
+    assert done == ["first"]
+    with listening():  # and it left nothing behind
+        time.sleep(0.05)
+
+
+def test_it_waits_there_for_some_seconds_only(monkeypatch):
+    monkeypatch.setattr(interrupts, "_LONGEST", 0.2)
+    done = []
+    with listening(), pytest.raises(KeyboardInterrupt):
+        _of("torch", lambda: _press_and_wait(done, 20))()
+    assert not done
+
+
+def test_a_function_decorated_by_torch_is_not_one_of_torch():
+    done = []
+
+    @torch.no_grad()
+    def work():
+        _press()
+        done.append("inner")
+
+    with listening(), pytest.raises(KeyboardInterrupt):
+        work()
+    assert not done
 
 
 _MODEL = """

@@ -1,28 +1,64 @@
 """Ctrl-C at a moment at which torch can take it.
 
-Python raises ``KeyboardInterrupt`` wherever it happens to be. While torch computes, that may be a function of Python's
-that C++ has called and that must not raise: the process then aborts. So the command line listens in another way: in an
-``Uninterrupted`` block, a step of training or a batch of passes, Ctrl-C waits for its end. A second Ctrl-C does not
-wait. Elsewhere, and where a library's caller handles signals, all is as usual.
+Python raises ``KeyboardInterrupt`` wherever it happens to be. While torch computes or matplotlib draws, that may be a
+function of Python's that C++ has called and that must not raise: the process then aborts. So the command line listens
+in another way. In an ``Uninterrupted`` block, a step of training or a batch of passes, Ctrl-C waits for its end. While
+an import or a function of such a package is under way, it comes again a little later, for some seconds at most. A
+second Ctrl-C does not wait. Where a library's caller handles signals, all is as usual.
 """
 
+import _thread
 import contextlib
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from types import FrameType
 
+_OF_CPP = {"torch", "matplotlib", "importlib", "_frozen_importlib"}  # packages whose C++ calls functions of Python's
+_DECORATES = "torch.utils._contextlib"  # stands around functions of everybody's, as no_grad() does
+_LATER, _LONGEST = 0.01, 3.0  # seconds from one try to the next, and from the first to the last
+
 _depth = 0  # blocks that the main thread is in
-_is_asked = False  # whether Ctrl-C came meanwhile
+_asked_at: float | None = None  # when a Ctrl-C came that still waits
+_is_again = False  # whether the next signal is that Ctrl-C once more
 
 
 def _hear(number: int, frame: FrameType | None) -> None:
-    global _is_asked
-    if _depth and not _is_asked:
-        _is_asked = True
+    global _asked_at, _is_again
+    is_again, _is_again = _is_again, False
+    if is_again and _asked_at is None:  # it was raised meanwhile
         return
-    _is_asked = False
+    is_second = _asked_at is not None and not is_again
+    if not is_second:
+        now = time.monotonic()
+        _asked_at = now if _asked_at is None else _asked_at
+        if _depth:
+            return
+        if now - _asked_at < _LONGEST and _is_below_cpp(frame):
+            later = threading.Timer(_LATER, _ask_again)
+            later.daemon = True
+            later.start()
+            return
+    _asked_at = None
     signal.default_int_handler(number, frame)
+
+
+def _is_below_cpp(frame: FrameType | None) -> bool:
+    """Whether a function is under way from which C++ may have called the present one."""
+    while frame is not None:
+        module = str(frame.f_globals.get("__name__", ""))
+        if module.partition(".")[0] in _OF_CPP and module != _DECORATES:
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _ask_again() -> None:
+    global _is_again
+    if _asked_at is not None:
+        _is_again = True
+        _thread.interrupt_main()
 
 
 def is_usual() -> bool:
@@ -33,8 +69,8 @@ def is_usual() -> bool:
 
 @contextlib.contextmanager
 def listening() -> Iterator[None]:
-    """Inside, Ctrl-C waits for the end of an ``Uninterrupted`` block, unless somebody else handles it."""
-    global _is_asked
+    """Inside, Ctrl-C waits for a moment that can take it, unless somebody else handles it."""
+    global _asked_at
     if not is_usual():
         yield
         return
@@ -42,7 +78,7 @@ def listening() -> Iterator[None]:
     try:
         yield
     finally:
-        _is_asked = False
+        _asked_at = None
         signal.signal(signal.SIGINT, before)
 
 
@@ -59,8 +95,8 @@ class Uninterrupted:
         _depth += self._counts
 
     def __exit__(self, *_: object) -> None:
-        global _depth, _is_asked
+        global _depth, _asked_at
         _depth -= self._counts
-        if self._counts and _is_asked and not _depth:
-            _is_asked = False
+        if self._counts and _asked_at is not None and not _depth:
+            _asked_at = None
             raise KeyboardInterrupt
