@@ -213,8 +213,9 @@ def test_reading_one_token_of_the_last_block_gives_what_all_tokens_give(kind, de
 
 @pytest.mark.parametrize("kind", ["softmax", "relu"])
 def test_dropout_of_the_last_block_is_the_same_where_one_token_is_read(kind):
-    sizes = {"image_size": 8, "channels": 1, "dim": 8, "heads": 2, "dim_head": 3, "mlp_dim": 8, "depth": 1, "classes": 3}
-    model = models.create("vit-small", attention=kind, dropout=0.3, embedding_dropout=0.0, seed=0, **sizes).double()
+    sizes = {"image_size": 8, "channels": 1, "dim": 8, "heads": 2, "dim_head": 3, "mlp_dim": 8, "depth": 1}
+    rates = {"dropout": 0.3, "embedding_dropout": 0.0}
+    model = models.create("vit-small", attention=kind, classes=3, seed=0, **rates, **sizes).double()
     images = normal(1, 1, 8, 8).expand(20_000, -1, -1, -1)
     with torch.no_grad():
         read = model(images)
