@@ -7,7 +7,7 @@ from pathlib import Path
 from torch import nn
 
 from jostle import models
-from jostle.base.errors import FailureError, KeptFileError, UsageError
+from jostle.base.errors import KeptFileError, UsageError
 from jostle.base.progress import State
 from jostle.base.store import Store
 from jostle.data import Dataset
@@ -178,9 +178,9 @@ class _Course:
             raise self._other_numbers(f"accuracy was {known} after epoch {number}, is {accuracy}")
         self.context.report(State(number / self.last, number * len(self.seen), text, "examples"))
 
-    def _other_numbers(self, what: str) -> FailureError:
-        place = self.checkpoint.parent
-        return FailureError(f"network {place}: {what}; it is from another machine, delete it to train it here")
+    def _other_numbers(self, what: str) -> KeptFileError:
+        path = self.store.path
+        return KeptFileError(f"{path}: {what}; it is about another network, or from another machine", path)
 
     def _recall(self, history: History) -> bool:
         """Put together what was found after each epoch, by this process or an earlier one; False if some is missing."""

@@ -104,6 +104,13 @@ def test_damaged_measurements_are_set_aside_and_made_again(trained, tmp_path, li
     assert values(jostle.run("2403.06925/figure-18", scale="smoke", out=out)) == trained[1]
 
 
+def test_measurements_of_another_network_are_set_aside_and_made_again(trained, tmp_path):
+    out = again(trained, tmp_path)
+    first, second = sorted(out.glob("networks/*/measured-*.jsonl"))[:2]
+    shutil.copy(second, first)
+    assert values(jostle.run("2403.06925/figure-18", scale="smoke", out=out)) == trained[1]
+
+
 def test_a_file_where_networks_should_be_kept_is_one_line(tmp_path):
     (tmp_path / "networks").write_text("")
     with pytest.raises(FailureError, match="no network can be kept in"):
