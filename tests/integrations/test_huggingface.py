@@ -102,6 +102,11 @@ def test_a_name_on_the_hub_is_not_looked_up():
     assert "is not a folder here, and jostle downloads no models" in refused("google/vit-base-patch16-224")
 
 
+@pytest.mark.parametrize("name", ["languéage", "-x", "x--y", "a" * 100])
+def test_a_name_that_the_hub_does_not_allow_is_no_folder(name):
+    assert f"{name} is not a folder here, and jostle downloads no models" in refused(name)
+
+
 def test_without_transformers_it_is_one_line(tmp_path, monkeypatch):
     for name in ("config.json", "model.safetensors"):
         (tmp_path / name).touch()

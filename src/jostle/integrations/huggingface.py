@@ -90,7 +90,10 @@ def _find_folder(place: str, spec: str) -> Path:
         hub = importlib.import_module("huggingface_hub")
     except ImportError:
         return folder
-    held = hub.try_to_load_from_cache(place, "config.json")
+    try:
+        held = hub.try_to_load_from_cache(place, "config.json")
+    except ValueError:  # no model of the hub can have this name
+        return folder
     if not isinstance(held, str):
         raise UsageError(
             f"model {spec!r}: {place} is not a folder here, and jostle downloads no models; it is not in the cache of "
