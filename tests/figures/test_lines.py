@@ -91,6 +91,16 @@ def test_the_name_of_the_vertical_axis_and_the_title_are_written():
     assert all(f">{words}</text>" in text for words in ("a &lt; b", "flip rate", "step"))
 
 
+@pytest.mark.parametrize("lines", [1, 2, 3])
+def test_the_title_is_above_all_lines_of_the_other_name(lines):
+    figure = curves([Series("a", [1, 2], [3, 4])], x_label="x", y_label="\n".join(["name"] * lines), title="Title")
+    (axes,) = figure.axes
+    figure.canvas.draw()
+    (above,) = [text for text in axes.texts if text.get_gid() == "y-label"]
+    (title,) = [text for text in axes.get_children() if getattr(text, "get_text", str)() == "Title"]
+    assert title.get_window_extent().y0 >= above.get_window_extent().y1
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -164,6 +164,20 @@ def test_backticks_make_code_of_escaped_text():
     assert "run <code>a &lt; b</code> now" in render(Page("T", "run `a < b` now", []))
 
 
+def test_no_line_ends_before_a_percent_sign_or_inside_an_option():
+    html = render(Page("T", "in 29 % of cases", [Section("A", notes="give --max-passes 9")], command="jostle --x 1"))
+    assert "29\N{NO-BREAK SPACE}% of" in html
+    assert 'give <span class="option">--max-passes</span> 9' in html
+    assert '<code>jostle <span class="option">--x</span> 1</code>' in html
+    assert ".option { white-space: nowrap; }" in html
+
+
+def test_a_number_that_names_a_row_is_named_on_narrow_screens():
+    html = render(Page("T", "", [Section("A", table=Table(["std", "a", "b"], [[0.5, 1, 2]]))]))
+    assert '<th scope="row" class="number" data-sort="0.5" data-column="std">' in html
+    assert ".stacked :is(td, th.number)::before { content: attr(data-column);" in html
+
+
 def test_the_same_page_gives_the_same_text_written_whole(tmp_path):
     write(page(), tmp_path / "new" / "page.html")
     assert (tmp_path / "new" / "page.html").read_text(encoding="utf-8") == render(page())

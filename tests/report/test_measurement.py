@@ -103,6 +103,17 @@ def test_a_word_that_does_not_occur_is_not_explained(wrong, is_explained):
         lambda x: torch.cat([-x, x], 1), inputs, tokens="coordinates", perturbation="gaussian-noise:1",
         plan=jostle.Grid(20), labels=labels,
     )  # fmt: skip
-    notes = " ".join(note for section in certainty_sections([found]) for note in section.notes)
-    assert ("AUROC is" in notes) == is_explained
-    assert "The table is by how often" in notes
+    (section,) = certainty_sections([found])
+    assert any("AUROC is" in paragraph for paragraph in section.text) == is_explained
+    assert "by how often" in section.table.caption
+    assert not section.notes  # their colour warns, and there is nothing to warn of
+
+
+def test_nothing_seen_is_not_told_of_more_than_was_tried():
+    found = jostle.measure(
+        lambda x: torch.cat([-x, x], 1), torch.full((5, 1), 99.0), tokens="coordinates",
+        perturbation="gaussian-noise:1", plan=jostle.Grid(4), name="net",
+    )  # fmt: skip
+    meaning = measurement_page(found, inputs="x").meaning
+    assert "In 20 trials, each with one token changed like this, no prediction of net changed." in meaning
+    assert "1,000" not in meaning

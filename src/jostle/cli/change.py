@@ -116,7 +116,7 @@ def changes_page(result: "TextChanges", source: str) -> "Page":
     numbers = Section("Which words", table=Table(["word", "mean change", "changes"], rows))
     shaded = Section(
         "The texts",
-        "Texts with the most changes first. Point at a word to see the number.",
+        "Texts with the most changes first. Point at or tap a word to see the number.",
         passages=[_passage(result.texts[row], result.words[row]) for row in order],
         legend=legend(draws),
     )

@@ -238,8 +238,8 @@ def label(axes: Axes, x_label: str, y_label: str, title: str | None = None) -> N
         y_label, (0, 1), (0, 7), xycoords="axes fraction", textcoords="offset points", color=MUTED, va="bottom"
     )
     above.set_gid("y-label")
-    if title is not None:
-        axes.set_title(wrap(title, 70), loc="left", weight="bold", pad=24)
+    if title is not None:  # above all lines of the other name
+        axes.set_title(wrap(title, 70), loc="left", weight="bold", pad=24 + 12 * y_label.count("\n"))
     axes.tick_params(length=3, width=0.8, pad=4)
     axes.tick_params(which="minor", length=2, width=0.6)
 

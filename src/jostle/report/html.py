@@ -92,18 +92,29 @@ def _anchors(titles: list[str]) -> list[str]:
 
 
 def prose(text: str) -> Markup:
-    """``text`` escaped, with words in `backticks` as code.
+    """``text`` escaped, with words in `backticks` as code. No line ends before a percent sign or inside an option.
 
     >>> print(prose("run `a < b`"))
     run <code>a &lt; b</code>
     """
-    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))
+    kept = unbroken(text.replace(" %", "\N{NO-BREAK SPACE}%"))
+    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(kept)))
+
+
+def unbroken(text: str) -> Markup:
+    """``text`` escaped; browsers would end a line between the hyphens of an option.
+
+    >>> print(unbroken("give --max-passes"))
+    give <span class="option">--max-passes</span>
+    """
+    return Markup(re.sub(r"(?<!\S)--[a-z][a-z-]*", r'<span class="option">\g<0></span>', str(escape(text))))
 
 
 @cache
 def _environment() -> Environment:
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters["prose"] = prose
+    environment.filters["unbroken"] = unbroken
     return environment
 
 

@@ -63,7 +63,7 @@ def _texts(result: Influence) -> Section:
     return Section(
         "The text",
         text="Each token is shaded by its influence on the last prediction, the word after the arrow: how much that "
-        "changes when the token alone is jostled. Point at a token to see the number and its interval.",
+        "changes when the token alone is jostled. Point at or tap a token to see the number and its interval.",
         passages=passages,
         legend=[Token("influence:"), *shades] if result.settings.response in _BOUNDED else [],
         notes=[*result.notes, *result.warnings],
@@ -113,7 +113,7 @@ def _matrix(result: Influence, prompt: PromptInfluence, which: str) -> Section:
         "read off one pass for each draw. Where a square is empty, the model cannot see the token that moves, since it "
         f"reads in order{_unmoved(prompt)}.",
         figure_svg=influence_svg(prompt, result.settings.response),
-        caption="Point at a square to see its tokens, number and interval. The intervals of all squares hold together.",
+        caption="Point at or tap a square to see its tokens, number and interval. The intervals of all squares hold together.",
         alt="A matrix of the influence of each token on each later prediction.",
         table=Table(["token", "position", "influence on the last prediction", "draws"], rows),
     )

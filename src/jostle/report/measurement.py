@@ -94,7 +94,7 @@ def _of_a_thousand(m: Measurement) -> str:
     """A share of flips as a count of changed inputs."""
     start, count = "Of 1,000 inputs in which one token is changed like this,", round(1000 * m.value)
     if m.value == 0:
-        return f"{start} none was seen to get another prediction by {m.name}"
+        return f"In {m.trials:,} trials, each with one token changed like this, no prediction of {m.name} changed"
     return f"{start} {f'about {count:,} get' if count else 'fewer than one gets'} another prediction by {m.name}"
 
 
@@ -179,12 +179,15 @@ def certainty_sections(measured: Sequence[Measurement]) -> list[Section]:
     return [
         Section(
             "Is the model sure?",
-            text=[f"{m.name}: {'; '.join(certainty.lines())}." for m, certainty in known],
-            table=Table(["model", "prediction", "inputs", "share wrong", "interval"], rows),
-            notes=[
+            text=[
+                *(f"{m.name}: {'; '.join(certainty.lines())}." for m, certainty in known),
                 *([_AUROC] if any(certainty.has_both for _, certainty in known) else []),
-                "The table is by how often one jostled token flips the prediction.",
             ],
+            table=Table(
+                ["model", "prediction", "inputs", "share wrong", "interval"],
+                rows,
+                caption="The share of wrong predictions, by how often one jostled token flips the prediction.",
+            ),
         )
     ]
 

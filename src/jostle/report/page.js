@@ -32,4 +32,18 @@
       });
     });
   }
+
+  // A finger cannot point at a square or a word: a tap writes its hint below.
+  const said = document.createElement("p");
+  said.className = "said";
+  said.setAttribute("role", "status");
+  document.addEventListener("click", (event) => {
+    const hinted = event.target.closest(".squares i[title], .passage [title]");
+    if (hinted?.title) {
+      said.textContent = hinted.title;
+      hinted.closest(".squares, .passage").after(said);
+    } else {
+      said.remove();
+    }
+  });
 })();

@@ -62,7 +62,8 @@ def _maps(measured: Sequence[Measurement], shape: tuple[int, int]) -> Section:
     shared = " All models have one colour scale." if len(measured) > 1 else ""
     return Section(
         "Where",
-        text=f"The {quantity(measured[0])} by position of the token.{joined} Point at a square to see its interval.",
+        text=f"The {quantity(measured[0])} by position of the token.{joined} Point at or tap a square to see its "
+        "interval. Rows and columns count from 0.",
         maps=maps,
         scale=(f"{quantity(measured[0])} 0", f"{darkest:.3g}"),
         caption=_certainty(measured[0], found[measured[0].name]) + shared,

@@ -178,9 +178,10 @@ def _image(
     ]
     worst = "The inputs that change most, each with the worst change of its worst patch."
     clipped = "Pixels that the change makes darker than black or lighter than white are shown as black or white."
+    counted = "Inputs, tokens, rows and columns count from 0."
     return Section(
         "The changes that were found" if is_first else f"Input {shown.input}",
-        text=f"{worst} {clipped}" if is_first else (),
+        text=f"{worst} {clipped} {counted}" if is_first else (),
         maps=pictures,
         caption=f"Patch in row {row}, column {column}: {caption(result, shown)}.",
         is_listed=is_first,
