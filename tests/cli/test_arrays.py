@@ -49,6 +49,19 @@ def test_labels_beside_the_inputs_are_for_the_accuracy(capsys, folder, name):
     assert "45 % accuracy on all 20 inputs" in out
 
 
+def test_accuracy_is_of_all_inputs_if_flips_are_compared_with_errors_of_all(capsys, folder):
+    inputs = np.concatenate([np.load("inputs.npy")] * 11)  # more than are asked first
+    labels = load_model("py:my_model.py:make")(torch.from_numpy(inputs)).argmax(dim=1).numpy()
+    labels[-1] = (labels[-1] + 1) % 3
+    np.savez("many.npz", x=inputs, y=labels)
+    code, out, err = run(capsys, "measure", *basic(data="many.npz"), "--draws", 1, "--report", "r.html")
+    assert (code, err) == (0, "")
+    assert "1 of 550 predictions are wrong" in out
+    assert out.count("accuracy") == 1
+    assert "99.8 % accuracy on all 550 inputs" in out
+    assert "accuracy on all 550 inputs" in (folder / "r.html").read_text(encoding="utf-8")
+
+
 @pytest.mark.parametrize(
     "labels",
     [

@@ -56,6 +56,11 @@ def test_a_table_of_numbers_has_names_and_units(here, capsys):
     assert "3 inputs of 2 tokens" in out
 
 
+def test_worst_cases_leave_out_the_column_of_labels(here, capsys):
+    main(["worst-case", "--model", "py:own.py:table", "--data", "csv:t.csv", "--label", "fits", "--starts", "1"])
+    assert "4 inputs of 2 tokens" in capsys.readouterr().out
+
+
 def test_a_pipeline_of_texts_gets_strings(here, capsys):
     out = run(capsys, "--model", "py:own.py:texts", "--data", "csv:reviews.csv", "--report", "r.html")
     assert "tokens=words:special=false perturbation=deletion" in out

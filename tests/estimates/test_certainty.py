@@ -67,7 +67,8 @@ class TestCertainty:
             perturbation="gaussian-noise:1", plan=jostle.Until(half_width=0.05), labels=noisy_labels(inputs()),
         )  # fmt: skip
         assert found["a"].certainty.inputs <= 300
-        assert "a: right about" in str(found)
+        wrong = found["a"].certainty.wrong
+        assert f"a: {wrong} of {found['a'].certainty.inputs} predictions are wrong; " in str(found)
         assert found["a"].certainty.inputs == np.isfinite(found["a"].per_input).sum()
 
     def test_it_is_saved_and_loaded_and_shown(self, tmp_path):

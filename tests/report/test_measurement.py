@@ -77,7 +77,8 @@ def test_patches_and_other_responses():
 
 
 @pytest.mark.parametrize(
-    ("value", "text"), [(0.0, "0 %"), (1.0, "100 %"), (0.996, "100 %"), (0.00123, "0.12 %"), (0.873, "87 %")]
+    ("value", "text"),
+    [(0.0, "0 %"), (1.0, "100 %"), (0.996, "99.6 %"), (0.99996, "99.996 %"), (0.00123, "0.12 %"), (0.873, "87 %")],
 )
 def test_percent(value, text):
     assert percent(value) == text

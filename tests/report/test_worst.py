@@ -2,6 +2,7 @@
 
 import base64
 import io
+import re
 
 import numpy as np
 import pytest
@@ -46,6 +47,17 @@ def test_numbers_are_those_of_the_result(found):
             radius, at.mean.value, at.max_of_draws.value, at.largest.value,
         ]  # fmt: skip
     assert f"for {found.value:.0%}".replace("%", " %") in page.lead
+
+
+def test_classes_are_called_by_their_names(found):
+    def page(**names):
+        return render(worst_page(found, inputs="x", searched=IMAGES, examples=1, **names))
+
+    assert "predicted dark" not in page()
+    assert {"predicted class 0", "predicted class 1"} <= set(re.findall("predicted class [01]", page()))
+    named = page(classes=["dark", "bright"])
+    assert "predicted class" not in named
+    assert re.search("the prediction changes from (dark to bright|bright to dark)", named)
 
 
 def pixels(address):

@@ -65,9 +65,16 @@ class CleanAnswers:
         sentences = []
         for row in range(len(self)):
             parts = [f"{name} predicts {self._prediction(name, row)}" for name in self.outputs]
-            right = [] if self.labels is None else [f"labelled {int(self.labels[row])}"]
+            right = [] if self.labels is None else [f"labelled {self._label(row)}"]
             sentences.append(", ".join([*parts, *right]))
         return sentences
+
+    def _label(self, row: int) -> str:
+        """The right class, by its name if all models call it that."""
+        assert self.labels is not None
+        number = int(self.labels[row])
+        named = {known[number] if 0 <= number < len(known) else "" for known in self.classes.values()}
+        return named.pop() or str(number) if len(named) == 1 else str(number)
 
     def _prediction(self, name: str, row: int) -> str:
         number, outputs = int(self.predictions(name)[row]), self.outputs[name]

@@ -205,10 +205,9 @@ def _write_page(
             progress=not options.quiet,
         )
         sections, numbers = found.sections, found.numbers
-    accuracies = {} if answers is None else answers.accuracies()
-    if accuracies:
+    if subject.accuracies:
         title = f"accuracy on {subject.which_clean}"
-        columns = {title: {name: percent(share) for name, share in accuracies.items()}}
+        columns = {title: {name: percent(share) for name, share in subject.accuracies.items()}}
     page = measurement_page(
         result,
         inputs=options.data or "your texts",
@@ -216,7 +215,7 @@ def _write_page(
         settings={f"model {name}" if name != spec else "model": spec for name, spec in specs.items()},
         notes=[note for note in subject.notes if note not in subject.accuracy_notes] if texts is None else texts.notes,
         columns=columns,
-        data={"accuracy": accuracies, "examples": numbers},
+        data={"accuracy": subject.accuracies, "examples": numbers},
         command=command_line(),
     )
     write(page, options.report)

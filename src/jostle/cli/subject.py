@@ -70,6 +70,7 @@ class Subject:
         labels: (N,) the right classes, if they are known.
         notes: what people should know; printed below the result.
         which_clean: the inputs that the models were asked about as they are, in words.
+        accuracies: the share of these inputs that each model gets right, if their classes are known.
         accuracy_notes: those of the notes that are about accuracy; a page has a column for it instead.
     """
 
@@ -81,6 +82,7 @@ class Subject:
     labels: Tensor | None = None
     notes: list[str] = field(default_factory=list)
     which_clean: str = ""
+    accuracies: dict[str, float] = field(default_factory=dict)
     accuracy_notes: list[str] = field(default_factory=list)
 
     def ask_clean(self, request: Request, *, shown: bool = False) -> CleanAnswers | None:
@@ -101,10 +103,7 @@ class Subject:
         is_all = self.labels is None or len(answers) == len(self.labels)
         things = "inputs" if self.texts is None else "texts"
         self.which_clean = f"{'all' if is_all else 'the first'} {len(answers):,} {things}"
-        accuracies = answers.accuracies()
-        said = [f"{name}: {percent(share)} accuracy on {self.which_clean}" for name, share in accuracies.items()]
-        self.accuracy_notes += said
-        self.notes += said
+        self._note_accuracies(answers.accuracies())
         self.notes += [
             f"{name}: no accuracy, {reason}" for name in answers.outputs if (reason := answers.why_no_accuracy(name))
         ]
@@ -115,10 +114,25 @@ class Subject:
         if self.labels is None or not isinstance(request.response, Flip):
             return found
         try:
-            return with_certainty(found, request, self.models, self.inputs, self.labels)
+            found = with_certainty(found, request, self.models, self.inputs, self.labels)
         except UsageError as error:
             self.notes.append(f"flips are not compared with errors: {error}")
             return found
+        known = {name: m.certainty for name, m in found.measurements.items() if m.certainty is not None}
+        if known and all(
+            each.inputs == len(self.labels) for each in known.values()
+        ):  # then the first ones are not told apart
+            self.which_clean = f"all {len(self.labels):,} {'inputs' if self.texts is None else 'texts'}"
+            self._note_accuracies({name: each.accuracy.value for name, each in known.items()})
+        return found
+
+    def _note_accuracies(self, accuracies: dict[str, float]) -> None:
+        """Note how often each model is right about ``which_clean``, in the place of what was noted before."""
+        at = self.notes.index(self.accuracy_notes[0]) if self.accuracy_notes else len(self.notes)
+        self.notes = [note for note in self.notes if note not in self.accuracy_notes]
+        said = [f"{name}: {percent(share)} accuracy on {self.which_clean}" for name, share in accuracies.items()]
+        self.notes[at:at] = said
+        self.accuracies, self.accuracy_notes = accuracies, said
 
     def leave_passes(self, request: Request, answers: CleanAnswers | None) -> Request:
         """The request with as many passes less as were taken for clean answers, or will be if labels are given."""

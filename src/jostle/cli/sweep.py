@@ -99,10 +99,15 @@ def sweep(
 
 def _write_page(result: "Sweep", specs: dict[str, str], subject: "Subject", options: SweepOptions, path: Path) -> None:
     from jostle.report import write
+    from jostle.report.measurement import percent
     from jostle.report.sweep import sweep_page
 
     settings = {f"model {name}" if name != spec else "model": spec for name, spec in specs.items()}
-    page = sweep_page(result, inputs=options.data, settings=settings, notes=subject.notes, command=command_line())
+    if subject.accuracies:
+        shown = ", ".join(f"{name} {percent(share)}" for name, share in subject.accuracies.items())
+        settings[f"accuracy on {subject.which_clean}"] = shown
+    notes = [note for note in subject.notes if note not in subject.accuracy_notes]
+    page = sweep_page(result, inputs=options.data, settings=settings, notes=notes, command=command_line())
     write(page, path)
     if not options.as_json:
         say(f"  report written to {path}")

@@ -180,7 +180,8 @@ def example_sections(
     among = f"Chosen among the texts of at most {limit} tokens in the first {len(lengths):,}."
     close_text = (
         "The texts of whose class a model is least sure; most flips happen in such texts. Each token is shaded by how "
-        f"often jostling it alone flips the prediction; point at or tap a token to see the number and the new class. {among}"
+        f"often jostling it alone flips the prediction; point at or tap a token to see the number and the "
+        f"new class. {among}"
     )
     random_text = f"Texts as they come. {among}"
     parts = [("Close calls", close_text, shown[: len(close)]), ("Picked at random", random_text, shown[len(close) :])]

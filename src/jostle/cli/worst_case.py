@@ -1,5 +1,6 @@
 """``jostle worst-case``: the largest change that one token can make, and a picture of it."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -8,7 +9,17 @@ from cyclopts import Parameter
 
 from jostle.base.errors import UsageError
 from jostle.base.files import parse_json, read_text
-from jostle.cli.options import MODEL_HELP, OUTPUT, WEIGHTS_HELP, WHAT, SubjectOptions, model_specs, weight_files, whole
+from jostle.cli.options import (
+    MODEL_HELP,
+    OUTPUT,
+    TEXTS,
+    WEIGHTS_HELP,
+    WHAT,
+    SubjectOptions,
+    model_specs,
+    weight_files,
+    whole,
+)
 from jostle.cli.output import check_files, command_line, show, tell
 
 if TYPE_CHECKING:
@@ -26,6 +37,7 @@ LIMIT_HELP = "Use only the first inputs, at most this many."
 PICTURE_HELP = "A picture (.png, .svg, .pdf) of one input, its worst token and the change that flips it."
 WORDS_HELP = "For arrays of token ids: a file with one word per line, in the order of the ids, or a tokenizer.json."
 REPORT_HELP = "Also write an HTML page: the numbers, and inputs with the worst change that was found."
+LABEL_HELP = "Column of labels in a csv file, which the model must not see. Default: the column named label."
 SHOWN_HELP = "Which input the picture shows, counted from 0; by default the one that changes most."
 
 
@@ -57,6 +69,7 @@ class WorstOptions(SubjectOptions):
     picture: Annotated[Path | None, Parameter(group=OUTPUT, help=PICTURE_HELP)] = None
     shown: Annotated[int | None, Parameter(converter=whole, group=OUTPUT, help=SHOWN_HELP)] = None
     words: Annotated[Path | None, Parameter(group=OUTPUT, help=WORDS_HELP)] = None
+    label: Annotated[str | None, Parameter(group=TEXTS, help=LABEL_HELP)] = None
     report: Annotated[Path | None, Parameter(group=OUTPUT, help=REPORT_HELP)] = None
     examples: Annotated[int, Parameter(converter=whole, group=OUTPUT, help="How many inputs the page shows.")] = 6
 
@@ -93,28 +106,37 @@ def worst_case(
     from jostle.cli.subject import load_models, read_subject
 
     models, known = load_models(specs, files, options.seed)
-    subject = read_subject(options, models, labelled=False)
+    subject = read_subject(options, models, label=options.label, labelled=False)
     _check_shown(options.shown, _count(subject.inputs, options.limit), f"those of --data {options.data}")
     found = _search(name, subject, options, radii, positions, known.get(name, []))
     found.warnings[:] = [text.replace("relative=False", "--absolute") for text in found.warnings]
     show(found, [f"note: {note}" for note in subject.notes], options)
     if subject.texts is not None and words is None:
         words = _words_of(subject.texts.reader.tokenizer)
+    from jostle.integrations import class_names
+
+    classes = class_names(subject.loaded[name])
     if options.report is not None:
-        _write_page(found, specs[name], subject, options, words, options.report)
+        _write_page(found, specs[name], subject, options, words, classes, options.report)
         tell(f"  report written to {options.report}", options)
     if options.picture is not None:
-        tell(_draw(found, subject.inputs, options.shown, words, options.picture), options)
+        tell(_draw(found, subject.inputs, options.shown, words, classes, options.picture), options)
 
 
 def _write_page(
-    found: "WorstCase", spec: str, subject: "Subject", options: WorstOptions, words: list[str] | None, path: Path
+    found: "WorstCase",
+    spec: str,
+    subject: "Subject",
+    options: WorstOptions,
+    words: list[str] | None,
+    classes: Sequence[str],
+    path: Path,
 ) -> None:
     from jostle.report import write
     from jostle.report.worst import worst_page
 
     page = worst_page(
-        found, inputs=options.data, searched=subject.inputs, words=words, examples=options.examples,
+        found, inputs=options.data, searched=subject.inputs, words=words, examples=options.examples, classes=classes,
         settings={"model": spec}, notes=subject.notes, command=command_line(),
     )  # fmt: skip
     write(page, path)
@@ -173,13 +195,15 @@ def _words_of(tokenizer: Any) -> list[str]:
     return [tokenizer.token_of(number) or f"#{number}" for number in range(tokenizer.vocabulary)]
 
 
-def _draw(found: "WorstCase", inputs: Any, shown: int | None, words: list[str] | None, path: Path) -> str:
+def _draw(
+    found: "WorstCase", inputs: Any, shown: int | None, words: list[str] | None, classes: Sequence[str], path: Path
+) -> str:
     """Write the picture, and return a line about it."""
     from jostle.figures import save
     from jostle.worst.picture import caption, choose_shown
 
-    save(found.plot(inputs, shown, words=words), path)
-    return f"  {path}: {caption(found, choose_shown(found, shown))}"
+    save(found.plot(inputs, shown, words=words, classes=classes), path)
+    return f"  {path}: {caption(found, choose_shown(found, shown), classes)}"
 
 
 def _radii(text: str) -> list[float]:

@@ -114,13 +114,14 @@ class Certainty(Tabular):
     def lines(self) -> list[str]:
         """The answer as lines of text."""
         at = f"{self.accuracy.interval.level:.0%}"
-        found = [
-            f"right about {self.accuracy.value:.1%} of {self.inputs:,} inputs; {self.verdict}",
+        if not self.has_both:
+            return [self.verdict]
+        return [
+            f"{self.wrong:,} of {self.inputs:,} predictions are wrong; {self.verdict}",
             f"AUROC of the flip rate for errors {_text(self.auroc)}, of the model's own confidence "
             f"{_text(self.confidence)}; difference {self.gain.value:+.3f} "
             f"[{self.gain.low:+.3f}, {self.gain.high:+.3f}] ({at}, population)",
         ]
-        return found if self.has_both else found[:1]
 
     @property
     def has_both(self) -> bool:

@@ -214,10 +214,19 @@ class MeasureSettings:
     def lines(self) -> list[str]:
         """The settings as two lines of text."""
         return [
-            f"{self.num_inputs:,} inputs of {self.num_tokens:,} tokens; tokens={self.tokens} "
+            f"{counted(self.num_inputs, 'input')} of {counted(self.num_tokens, 'token')}; tokens={self.tokens} "
             f"perturbation={self.perturbation}",
             f"plan={self.plan} seed={self.seed}" + (" average=micro" if self.average == "micro" else ""),
         ]
+
+
+def counted(number: int, thing: str) -> str:
+    """A number of things.
+
+    >>> counted(1, "input"), counted(2000, "token")
+    ('1 input', '2,000 tokens')
+    """
+    return f"{number:,} {thing}" + ("" if number == 1 else "s")
 
 
 _SHOWN = 5  # named positions that are printed

@@ -178,8 +178,8 @@ def _choose(margins: NDArray[np.float64], count: int, seed: int) -> tuple[Intege
 def _introduction(title: str, draws: int) -> str:
     times = f"{draws} times" if draws > 1 else "once"
     shown = (
-        f"Each patch was jostled alone, {times}; its colour is the share of draws that flip the prediction. Point at or tap a "
-        "patch to see the number and the class that the prediction becomes."
+        f"Each patch was jostled alone, {times}; its colour is the share of draws that flip the prediction. Point at "
+        "or tap a patch to see the number and the class that the prediction becomes."
     )
     if title != "Close calls":
         return f"Images as they come. {shown}"

@@ -113,7 +113,8 @@ def _matrix(result: Influence, prompt: PromptInfluence, which: str) -> Section:
         "read off one pass for each draw. Where a square is empty, the model cannot see the token that moves, since it "
         f"reads in order{_unmoved(prompt)}.",
         figure_svg=influence_svg(prompt, result.settings.response),
-        caption="Point at or tap a square to see its tokens, number and interval. The intervals of all squares hold together.",
+        caption="Point at or tap a square to see its tokens, number and interval. The intervals of all squares hold "
+        "together.",
         alt="A matrix of the influence of each token on each later prediction.",
         table=Table(["token", "position", "influence on the last prediction", "draws"], rows),
     )

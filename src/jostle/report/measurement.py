@@ -99,13 +99,16 @@ def _of_a_thousand(m: Measurement) -> str:
 
 
 def percent(value: float) -> str:
-    """A share in percent, with two digits.
+    """A share in percent, with two digits, or as many more as tell it from 100 %.
 
-    >>> percent(0.0234), percent(0.5), percent(0.0)
-    ('2.3 %', '50 %', '0 %')
+    >>> percent(0.0234), percent(0.5), percent(0.0), percent(0.996), percent(1.0)
+    ('2.3 %', '50 %', '0 %', '99.6 %', '100 %')
     """
     number = 100 * value
-    return f"{number:.2g} %" if abs(number) < 99.5 else f"{number:.0f} %"
+    if abs(number) < 99.5:
+        return f"{number:.2g} %"
+    texts = (f"{number:.{digits}f}" for digits in range(6))
+    return f"{next((text for text in texts if number >= 100 or float(text) < 100), '100')} %"
 
 
 def _finer(value: float) -> str:

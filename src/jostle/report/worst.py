@@ -11,7 +11,7 @@ from jostle.figures import svg
 from jostle.report.images import Developer
 from jostle.report.page import Entry, HeatMap, Page, Passage, Picture, Section, Table, Token, Value
 from jostle.tokens import VIEWS, Inputs, Patches, TokenView
-from jostle.worst.picture import Shown, caption, choose_shown, radius_figure, token_labels
+from jostle.worst.picture import Shown, caption, choose_shown, class_name, radius_figure, token_labels
 from jostle.worst.result import AtRadius, MeanOverInputs, WorstCase
 
 
@@ -22,6 +22,7 @@ def worst_page(
     searched: Any = None,
     words: Sequence[str] | None = None,
     examples: int = 6,
+    classes: Sequence[str] = (),
     settings: Mapping[str, str] | None = None,
     notes: Sequence[str] = (),
     command: str = "",
@@ -34,6 +35,7 @@ def worst_page(
         searched: the inputs themselves; without them there are no examples.
         words: for token ids, the word of each id.
         examples: how many inputs are shown with the worst change of them, those that change most first.
+        classes: the names of classes, if they have any.
         settings: more settings to show, by name.
         notes: more remarks than those of the result.
         command: the command line that makes the page again.
@@ -41,7 +43,7 @@ def worst_page(
     s, origin = result.settings, result.provenance
     sections = [_numbers(result, notes)]
     if searched is not None and examples > 0:
-        sections += _examples(result, searched, words, examples)
+        sections += _examples(result, searched, words, examples, classes)
     unit = s.unit if s.unit == "absolute length" else f"of {s.unit}"
     return Page(
         title="The worst that one token can do",
@@ -132,7 +134,9 @@ def _gap(row: AtRadius) -> Entry:
     return Entry(f"{ratio:.3g}", ratio)
 
 
-def _examples(result: WorstCase, searched: Any, words: Sequence[str] | None, count: int) -> list[Section]:
+def _examples(
+    result: WorstCase, searched: Any, words: Sequence[str] | None, count: int, classes: Sequence[str]
+) -> list[Section]:
     """The inputs that change most, each with its worst change."""
     view = specs.build(VIEWS, result.settings.tokens, "tokens", TokenView)
     held = Inputs(searched, view)
@@ -145,18 +149,26 @@ def _examples(result: WorstCase, searched: Any, words: Sequence[str] | None, cou
     if is_image:
         developer = Developer(searched, given)
         return [
-            _image(result, shown, view, given[place], developer, is_first=not place)
+            _image(result, shown, view, given[place], developer, classes, is_first=not place)
             for place, shown in enumerate(chosen)
         ]
     passages = [
-        _passage(result, shown, token_labels(held, shown, given[place], words)) for place, shown in enumerate(chosen)
+        _passage(result, shown, token_labels(held, shown, given[place], words), classes)
+        for place, shown in enumerate(chosen)
     ]
     legend = [Token("can be changed:"), Token("little", 0.0), Token("more", 0.5), Token("most", 1.0)]
     return [Section("The changes that were found", passages=passages, legend=legend)]
 
 
 def _image(
-    result: WorstCase, shown: Shown, view: TokenView, clean: Any, developer: Developer, *, is_first: bool
+    result: WorstCase,
+    shown: Shown,
+    view: TokenView,
+    clean: Any,
+    developer: Developer,
+    classes: Sequence[str],
+    *,
+    is_first: bool,
 ) -> Section:
     """One image before and after, with its worst patch, and the patch itself enlarged."""
     import torch
@@ -172,9 +184,9 @@ def _image(
     hints = ["the worst patch" if share else "" for share in is_patch]
     before = developer.address(clean)
     pictures: list[HeatMap | Picture] = [
-        Picture("before", before, _said(result, shown, is_after=False), ratio),
+        Picture("before", before, _said(result, shown, classes, is_after=False), ratio),
         HeatMap("the patch", columns, is_patch, hints, picture=before, ratio=ratio),
-        Picture("after", developer.address(after), _said(result, shown, is_after=True), ratio),
+        Picture("after", developer.address(after), _said(result, shown, classes, is_after=True), ratio),
     ]
     worst = "The inputs that change most, each with the worst change of its worst patch."
     clipped = "Pixels that the change makes darker than black or lighter than white are shown as black or white."
@@ -183,19 +195,20 @@ def _image(
         "The changes that were found" if is_first else f"Input {shown.input}",
         text=f"{worst} {clipped} {counted}" if is_first else (),
         maps=pictures,
-        caption=f"Patch in row {row}, column {column}: {caption(result, shown)}.",
+        caption=f"Patch in row {row}, column {column}: {caption(result, shown, classes)}.",
         is_listed=is_first,
     )
 
 
-def _said(result: WorstCase, shown: Shown, *, is_after: bool) -> str:
+def _said(result: WorstCase, shown: Shown, classes: Sequence[str], *, is_after: bool) -> str:
     if result.predictions is None or result.clean_predictions is None:
         return ""
     after = result.predictions[shown.place, shown.input, shown.position]
-    return f"predicted class {int(after if is_after else result.clean_predictions[shown.input])}"
+    number = int(after if is_after else result.clean_predictions[shown.input])
+    return f"predicted {'' if number < len(classes) else 'class '}{class_name(number, classes)}"
 
 
-def _passage(result: WorstCase, shown: Shown, labels: Sequence[str]) -> Passage:
+def _passage(result: WorstCase, shown: Shown, labels: Sequence[str], classes: Sequence[str]) -> Passage:
     """A text whose tokens are darker the more they can be changed."""
     found = result.values if result.margins is None else -result.margins
     depth = found[shown.place, shown.input]
@@ -209,4 +222,4 @@ def _passage(result: WorstCase, shown: Shown, labels: Sequence[str]) -> Passage:
         is_worst = position == shown.position
         hint = "the worst token" if is_worst else "not searched" if share is None else "can be changed less"
         tokens.append(Token(f"{label} ", None if share is None else float(share), hint))
-    return Passage(tokens, caption(result, shown))
+    return Passage(tokens, caption(result, shown, classes))

@@ -82,6 +82,7 @@ def change_figure(
     *,
     radius: float | None = None,
     words: Sequence[str] | None = None,
+    classes: Sequence[str] = (),
 ) -> Figure:
     """One input with its worst token outlined, the change that was found, and its effect.
 
@@ -93,6 +94,7 @@ def change_figure(
         inputs: the inputs that were searched, as given to ``worst_case``.
         index, radius: as for ``choose_shown``.
         words: for token ids, the word of each id; for other tokens, the words of this input.
+        classes: the names of classes, if they have any.
     """
     view = specs.build(VIEWS, result.settings.tokens, "tokens", TokenView)
     shown = choose_shown(result, index, radius)
@@ -101,12 +103,12 @@ def change_figure(
     is_image = len(result.positions) == 2 and given.dim() in (2, 3) and given.shape[0] in (1, 3, given.shape[-2])
     with styled():
         if is_image and not isinstance(view, TextView):
-            return _image(result, shown, view, given)
-        return _sentence(result, shown, token_labels(held, shown, given, words))
+            return _image(result, shown, view, given, classes)
+        return _sentence(result, shown, token_labels(held, shown, given, words), classes)
 
 
-def caption(result: "WorstCase", shown: Shown) -> str:
-    """The effect of the change, in one line."""
+def caption(result: "WorstCase", shown: Shown, classes: Sequence[str] = ()) -> str:
+    """The effect of the change, in one line; ``classes`` are the names of classes, if they have any."""
     at = (shown.place, shown.input, shown.position)
     radius = specs.written(result.radii[shown.place])
     size = float(np.linalg.norm(result.changes[at]))
@@ -115,13 +117,24 @@ def caption(result: "WorstCase", shown: Shown) -> str:
     where = f"input {shown.input}, token {shown.position}, moved by a length of {size:.3g} ({most})"
     if result.predictions is None or result.clean_predictions is None or result.margins is None:
         return f"{where}: {result.settings.response} {result.values[at]:.4g}"
-    before, after = result.clean_predictions[shown.input], result.predictions[at]
+    before, after = (
+        class_name(int(number), classes) for number in (result.clean_predictions[shown.input], result.predictions[at])
+    )
     if before != after:
         return f"{where}: the prediction changes from {before} to {after}"
     return f"{where}: no flip was found; the lowest margin of {before} that was found is {result.margins[at]:.3g}"
 
 
-def _image(result: "WorstCase", shown: Shown, view: TokenView, clean: Any) -> Figure:
+def class_name(number: int, classes: Sequence[str]) -> str:
+    """The name of a class, or its number.
+
+    >>> class_name(1, ["cat", "dog"]), class_name(1, [])
+    ('dog', '1')
+    """
+    return classes[number] if 0 <= number < len(classes) else str(number)
+
+
+def _image(result: "WorstCase", shown: Shown, view: TokenView, clean: Any, classes: Sequence[str]) -> Figure:
     import torch
 
     change = torch.from_numpy(result.changes[shown.place, shown.input, shown.position]).to(clean.dtype)
@@ -144,7 +157,7 @@ def _image(result: "WorstCase", shown: Shown, view: TokenView, clean: Any) -> Fi
         axes.set_axis_off()
         axes.set_title(title, loc="left", fontsize=9.5)
         _outline(axes, result.positions, shown.position, pixels.shape[:2])
-    _write_caption(figure, caption(result, shown))
+    _write_caption(figure, caption(result, shown, classes))
     return figure
 
 
@@ -177,7 +190,7 @@ def token_labels(held: Inputs, shown: Shown, given: Any, words: Sequence[str] | 
     return labels
 
 
-def _sentence(result: "WorstCase", shown: Shown, labels: list[str]) -> Figure:
+def _sentence(result: "WorstCase", shown: Shown, labels: list[str], classes: Sequence[str]) -> Figure:
     """Words in lines, darker if they can be changed more, with the worst word outlined."""
     found = result.values if result.margins is None else -result.margins
     depth = found[shown.place, shown.input]
@@ -210,7 +223,7 @@ def _sentence(result: "WorstCase", shown: Shown, labels: list[str]) -> Figure:
         )
         axes.add_patch(box)
         axes.text(left + _SPACE / 2, top + 0.08 + (_LINE - 0.06) / 2, label, color=INK, va="center", family="monospace")
-    _write_caption(figure, caption(result, shown) + "; darker: can be changed more")
+    _write_caption(figure, caption(result, shown, classes) + "; darker: can be changed more")
     return figure
 
 

@@ -19,7 +19,7 @@ from jostle.base.estimate import Estimate, Interval, in_seconds
 from jostle.base.files import parse_json, read_text, write_text
 from jostle.base.specs import written
 from jostle.base.table import Row, Tabular
-from jostle.estimates.result import Floats, plain
+from jostle.estimates.result import Floats, counted, plain
 from jostle.intervals.fixed import asymptotic, bounded_mean, histogram, largest_share, student
 from jostle.responses import RESPONSES
 
@@ -376,8 +376,8 @@ def _lines(w: WorstCase) -> list[str]:
         f"{w.name}: {_title(w)}; all are lower bounds",
         *_table([w.at(radius) for radius in w.radii], s.level),
         *_worst_position(w),
-        f"  {s.num_inputs:,} inputs of {s.num_tokens:,} tokens; tokens={s.tokens} response={s.response} "
-        f"positions={s.positions}",
+        f"  {counted(s.num_inputs, 'input')} of {counted(s.num_tokens, 'token')}; tokens={s.tokens} "
+        f"response={s.response} positions={s.positions}",
         f"  {_effort(w)}",
         *(f"  warning: {warning}" for warning in w.warnings),
         *(f"  note: {note}" for note in w.notes),
@@ -417,7 +417,7 @@ def _worst_position(w: WorstCase) -> list[str]:
 def _effort(w: WorstCase) -> str:
     s = w.settings
     if w.has_gradient:
-        how = f"{s.draws} draws, then {s.starts} starts of {s.steps} steps"
+        how = f"{s.draws} draws, then {counted(s.starts, 'start')} of {counted(s.steps, 'step')}"
         if s.candidates:
             how += f" at the {s.candidates} most promising positions of each input"
     else:
