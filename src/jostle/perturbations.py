@@ -261,7 +261,8 @@ class UniformToken(Perturbation):
             return f"uniform-token:{self.vocabulary}"
         if self.table.shape[1] == 1 and len(self.table) <= 8:
             return f"uniform-token:{written_list(self.table[:, 0].tolist())}"
-        return f"uniform-token:<{self.table.shape[0]} tokens of {self.table.shape[1]} numbers>"
+        size = f" of {self.table.shape[1]} numbers" if self.table.shape[1] > 1 else ""
+        return f"uniform-token:<{self.table.shape[0]} tokens{size}>"
 
 
 @PERTURBATIONS.register("replace-by")

@@ -56,6 +56,20 @@ def test_a_table_of_numbers_has_names_and_units(here, capsys):
     assert "3 inputs of 2 tokens" in out
 
 
+def test_a_column_that_the_model_was_not_fitted_on_may_be_the_labels(here, capsys):
+    (here / "named.py").write_text(
+        "import pandas\nfrom sklearn.linear_model import LogisticRegression\n"
+        "def make():\n    rows = pandas.read_csv('t.csv')\n"
+        "    return LogisticRegression().fit(rows[['size', 'age']], rows.fits)\n"
+    )
+    pytest.importorskip("pandas", reason="pandas is not installed")
+    with pytest.raises(SystemExit):
+        main(["measure", "--model", "py:named.py:make", "--data", "csv:t.csv"])
+    error = capsys.readouterr().err
+    assert "was not fitted on fits; if fits holds the right classes, give --label fits" in error
+    assert "by column" in run(capsys, "--model", "py:named.py:make", "--data", "csv:t.csv", "--label", "fits")
+
+
 def test_worst_cases_leave_out_the_column_of_labels(here, capsys):
     main(["worst-case", "--model", "py:own.py:table", "--data", "csv:t.csv", "--label", "fits", "--starts", "1"])
     assert "4 inputs of 2 tokens" in capsys.readouterr().out

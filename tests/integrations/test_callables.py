@@ -36,6 +36,13 @@ def test_a_function_of_numpy_gets_arrays():
     assert jostle.measure(lambda x: Foreign(network(x)), Foreign(X), **CHOICES).value == twin.value
 
 
+def test_short_numbers_of_jax_are_numbers():
+    jax = pytest.importorskip("jax", reason="jax is not installed")
+    short = jax.numpy.asarray(X, dtype="bfloat16")
+    m = jostle.measure(lambda x: jax.numpy.asarray(x @ WEIGHTS, dtype="bfloat16"), short, **CHOICES)
+    assert m.trials == 3 * X.size
+
+
 def test_a_function_of_jax():
     jax = pytest.importorskip("jax", reason="jax is not installed")
     network = jax.jit(lambda x: jax.numpy.tanh(x @ WEIGHTS))

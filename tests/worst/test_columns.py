@@ -36,6 +36,17 @@ def test_without_scaling_radii_are_what_they_were(table):
     assert "absolute length" in str(w)
 
 
+def test_columns_that_never_change_are_named_as_that(table):
+    rows, weights, shift = table
+    rows = rows.clone()
+    rows[:, 1] = 7.0
+    with pytest.warns(jostle.JostleWarning, match="never change"):
+        w = jostle.worst_case(lambda x: x @ weights + shift, rows, tokens="columns", draws=2, starts=1, steps=1)
+    (said,) = [text for text in w.warnings if "never change" in text]
+    assert said.startswith("12 of 36 values are in columns that never change")
+    assert "relative=False" not in said
+
+
 def test_pictures_and_pages_name_the_unit(table, tmp_path):
     rows, weights, shift = table
     w = jostle.worst_case(lambda x: x @ weights + shift, rows, tokens="columns", radius=2.0, starts=1, steps=2, draws=4)

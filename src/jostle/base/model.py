@@ -174,6 +174,8 @@ def _plain(outputs: Tensor, name: str) -> Tensor:
 
 def _as_tensor(array: np.ndarray[Any, Any]) -> Any:
     """An array as a tensor in memory of its own; anything that is neither numbers nor names as it is."""
+    if array.dtype.name == "bfloat16":  # of JAX; numpy itself does not know it as a number
+        array = array.astype(np.float32)
     if array.dtype.kind in "biuf":
         native = array.astype(array.dtype.newbyteorder("="))  # a copy: JAX gives arrays that must not be written to
         return torch.from_numpy(native)

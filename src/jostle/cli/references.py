@@ -22,7 +22,7 @@ _FLIPS = ("flip",)
 
 
 def reference_lines(result: "Measurement | Comparison", data: str, classes: int | None) -> list[str]:
-    """A line of reference values for flips; none for other responses.
+    """A line of reference values for flips; none for other responses, or if only that of a constant is known.
 
     Arguments:
         result: of ``measure`` or ``compare``.
@@ -42,7 +42,7 @@ def reference_lines(result: "Measurement | Comparison", data: str, classes: int 
         shown = ", ".join(f"{name} {_shown(one)}" for name, one in found["networks"].items())
         at = "" if found["is_same"] else f" at std {found['std']:g}, the nearest"
         parts.append(f"trained networks on {data}{at}: {shown} ({found['source']})")
-    return [f"is that a lot? {'; '.join(parts)}"]
+    return [f"is that a lot? {'; '.join(parts)}"] if len(parts) > 1 else []
 
 
 def count_classes(models: Mapping[str, Any], inputs: Any, request: "Request") -> int | None:

@@ -1,6 +1,6 @@
 """Tables on the command line: a csv file of numbers and categories with named columns."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from torch import Tensor
@@ -51,5 +51,18 @@ def read_table(
         with large_csv.small_file(file, options.limit) as (small, said):
             opened = table_file.load_table(small, label=column, names=names, limit=options.limit)
     found, labels, notes = opened
+    _check_features(getattr(found, "names", ()), models, options.data)
     units = "noise is in units of each column: of its standard deviation in these rows"
     return found, labels, [*said, *notes, units]
+
+
+def _check_features(names: Sequence[str], models: Mapping[str, Any], data: str) -> None:
+    """Refuse columns that an estimator was not fitted on; often one of them holds the right classes."""
+    for name, model in models.items():
+        features = list(getattr(getattr(model, "estimator", None), "feature_names_in_", []))
+        extra = [column for column in names if column not in features]
+        if features and extra and len(names) - len(extra) == len(features):
+            raise UsageError(
+                f"--data {data}: {name} was not fitted on {', '.join(extra)}; if {extra[0]} holds the right classes, "
+                f"give --label {extra[0]}, and leave other columns out of the file"
+            )

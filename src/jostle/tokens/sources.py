@@ -50,6 +50,8 @@ def tensor_of(value: Any, name: str = "inputs") -> Tensor:
         tensor = value.detach().cpu().contiguous()
         return tensor if tensor.dtype not in _UNSIGNED else tensor_of(tensor.numpy(), name)
     array = np.asarray(value)
+    if array.dtype.name == "bfloat16":  # of JAX; numpy itself does not know it as a number
+        array = array.astype(np.float32)
     if array.dtype.kind not in "biufc":
         kind = "texts" if array.dtype.kind in "UST" else f"of type {array.dtype}"
         hint = ": use tokens=words or tokens=embeddings" if kind == "texts" else "; expected numbers"

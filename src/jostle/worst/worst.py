@@ -368,9 +368,15 @@ class WorstCaseBuilder:
                 "response may be far above what was found"
             )
         if self._zero_tokens:
+            are_columns = self.settings.tokens == SCALED
+            why = (
+                "values are in columns that never change, and a radius in units of their standard deviation"
+                if are_columns
+                else "tokens are zero, and a radius in units of their norm"
+            )
+            other = "" if are_columns else "; give relative=False for radii in absolute length"
             texts.append(
-                f"{self._zero_tokens:,} of {self._tokens:,} tokens are zero, and a radius in units of their norm "
-                "leaves them there: their response is 0; give relative=False for radii in absolute length"
+                f"{self._zero_tokens:,} of {self._tokens:,} {why} leaves them there: their response is 0{other}"
             )
         if self._failed:
             texts.append(
