@@ -8,13 +8,14 @@ from torch import Tensor, nn
 
 from jostle.base import checks
 from jostle.models import register_text
+from jostle.models.first_block import FirstBlockModel, PairScores, products
 from jostle.models.norms import Norms
 from jostle.models.text_attention import TextAttention
 from jostle.models.text_model import TextModel, TokenEmbedding, draw_weights, pick
 
 
 @register_text("text-encoder")
-class TextEncoder(TextModel):
+class TextEncoder(TextModel, FirstBlockModel):
     """Words + positions -> LayerNorm -> ``depth`` post-norm blocks -> first token -> dense -> tanh -> logits.
 
     Width, depth, heads and the hidden width 3072 are those of the RoBERTa that paper 1 (2403.06925, Section 6) trains
@@ -86,14 +87,43 @@ class TextEncoder(TextModel):
 
     def encode(self, embedded: Tensor, mask: Tensor) -> Tensor:
         """The first real token after the last block, through dense and tanh, (batch, dim)."""
+        return self._read_first(embedded, mask, 0)
+
+    def _read_first(self, tokens: Tensor, mask: Tensor, begin: int) -> Tensor:
+        """The features from the tokens that enter block ``begin``, (batch, dim)."""
         visible = None if mask.all() else mask[:, None, None, :]  # (batch, 1, 1, length)
-        *blocks, last = self.blocks
-        tokens = embedded
-        for block in blocks:
+        for block in self.blocks[begin:-1]:
             tokens = block(tokens, visible)
-        first = last(tokens, visible, mask.byte().argmax(dim=1))[:, 0]  # (batch, dim)
+        first = self.blocks[-1](tokens, visible, mask.byte().argmax(dim=1))[:, 0]  # (batch, dim)
         features: Tensor = self.drop(torch.tanh(self.dense(self.drop(first))))
         return features
+
+    def first_attention(self) -> PairScores | None:
+        """The attention of the first block, without its dropout."""
+        first, last = self.blocks[0], self.blocks[-1]
+        assert isinstance(first, TextEncoderBlock)
+        assert isinstance(last, TextEncoderBlock)
+        attention = first.attention
+        if len(self.blocks) == 1 or attention.kind != "softmax":
+            return None
+        until = products(attention)
+        share = until / (until + products(first.mlp, self.blocks[1:-1], last.attention.to_keys_values))
+        both, dim = attention.to_keys_values, attention.to_out.in_features
+        keys_values = zip(both.weight.chunk(2), both.bias.chunk(2), strict=True)
+        projections = [(attention.to_queries.weight, attention.to_queries.bias), *keys_values]
+        return PairScores.of(projections, attention.to_out, attention.heads, (dim // attention.heads) ** -0.5, share)
+
+    def before_attention(self, tokens: Tensor) -> Tensor:
+        """The tokens as they are: norms come after."""
+        return tokens
+
+    def after_attention(self, tokens: Tensor, attended: Tensor, real: Tensor | None) -> Tensor:
+        """The rest of the first block and all that follows, (batch, length, dim) -> (batch, classes)."""
+        block = self.blocks[0]
+        assert isinstance(block, TextEncoderBlock)
+        assert real is not None
+        logits: Tensor = self.classifier(self._read_first(block.mix(tokens, attended), real, 1))
+        return logits
 
 
 class TextEncoderBlock(nn.Module):
@@ -118,6 +148,10 @@ class TextEncoderBlock(nn.Module):
         keys, values = self.attention.keys_values(tokens)
         if reader is not None:
             tokens = pick(tokens, reader)[:, None]
-        tokens = self.attention_norm(tokens + self.drop(self.attention(tokens, keys, values, visible)))
+        return self.mix(tokens, self.attention(tokens, keys, values, visible))
+
+    def mix(self, tokens: Tensor, attended: Tensor) -> Tensor:
+        """What comes after the attention, token by token; both (..., dim) -> (..., dim)."""
+        tokens = self.attention_norm(tokens + self.drop(attended))
         mixed: Tensor = self.mlp_norm(tokens + self.drop(self.mlp(tokens)))
         return mixed

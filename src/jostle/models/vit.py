@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from jostle.base import checks
 from jostle.base.errors import UsageError
 from jostle.models import register
+from jostle.models.first_block import FirstBlockImages, PairScores, products
 from jostle.models.images import check_images, check_patches
 from jostle.models.norms import Norms
 
@@ -19,7 +20,7 @@ UNIFORM = "uniform"
 
 
 @register("vit-simple")
-class SimpleVisionTransformer(nn.Module):
+class SimpleVisionTransformer(FirstBlockImages):
     """Patches -> tokens + fixed positions -> ``depth`` pre-norm blocks -> LayerNorm -> mean over tokens -> logits.
 
     At the default sizes it is paper 1's (2403.06925) ViT-simple for CIFAR-10: 1,975,210 parameters. Weights start from
@@ -72,11 +73,55 @@ class SimpleVisionTransformer(nn.Module):
 
     def features(self, images: Tensor) -> Tensor:
         """The mean over the tokens of the last layer, (batch, dim)."""
-        check_images(images, self.channels, self.image_size)
-        tokens = self.embed(cut_patches(images, self.patch_size))  # (batch, tokens, dim)
-        tokens = self.norm(self.blocks(tokens + self.positions))  # (batch, tokens, dim)
-        pooled: Tensor = tokens.mean(dim=1)  # (batch, dim)
+        return self._pooled(self.blocks(self.enter(images)))
+
+    def _pooled(self, tokens: Tensor) -> Tensor:
+        """The mean over normed tokens, (batch, tokens, dim) -> (batch, dim)."""
+        pooled: Tensor = self.norm(tokens).mean(dim=1)
         return pooled
+
+    def cut(self, images: Tensor) -> Tensor:
+        """The patches, (batch, tokens, patch_dim)."""
+        return cut_patches(images, self.patch_size)
+
+    def place(self, pixels: Tensor, numbers: Tensor) -> Tensor:
+        """Tokens with their positions, (..., patch_dim) and (...) -> (..., dim)."""
+        embedded: Tensor = self.embed(pixels)
+        return embedded + self.positions[numbers]
+
+    def enter(self, images: Tensor) -> Tensor:
+        """The tokens that enter the first block, (batch, tokens, dim)."""
+        check_images(images, self.channels, self.image_size)
+        embedded: Tensor = self.embed(self.cut(images))
+        return embedded + self.positions
+
+    def first_attention(self) -> PairScores | None:
+        """The attention of the first block."""
+        block = self.blocks[0]
+        assert isinstance(block, SimpleViTBlock)
+        attention = block.attention[1]
+        assert isinstance(attention, PatchAttention)
+        if len(self.blocks) == 1 or attention.kind != "softmax":
+            return None
+        until = products(self.embed, block.attention)
+        share = until / (until + products(block.mlp, self.blocks[1:]))
+        projections = [(weight, None) for weight in attention.to_qkv.weight.chunk(3)]
+        scale = attention.dim_head**-0.5
+        return PairScores.of(projections, attention.to_out, attention.heads, scale, share)
+
+    def before_attention(self, tokens: Tensor) -> Tensor:
+        """The norm of the first block."""
+        block = self.blocks[0]
+        assert isinstance(block, SimpleViTBlock)
+        normed: Tensor = block.attention[0](tokens)
+        return normed
+
+    def after_attention(self, tokens: Tensor, attended: Tensor, real: Tensor | None) -> Tensor:  # noqa: ARG002
+        """The rest of the first block and all that follows, (batch, tokens, dim) -> (batch, classes)."""
+        block = self.blocks[0]
+        assert isinstance(block, SimpleViTBlock)
+        logits: Tensor = self.classifier(self._pooled(self.blocks[1:](block.mix(tokens + attended))))
+        return logits
 
     def forward(self, images: Tensor) -> Tensor:
         """Images to logits, (batch, channels, image_size, image_size) -> (batch, classes)."""
@@ -126,7 +171,10 @@ class SimpleViTBlock(nn.Module):
 
     def forward(self, tokens: Tensor) -> Tensor:
         """One block, (batch, tokens, dim) -> (batch, tokens, dim)."""
-        tokens = tokens + self.attention(tokens)
+        return self.mix(tokens + self.attention(tokens))
+
+    def mix(self, tokens: Tensor) -> Tensor:
+        """What comes after the attention, token by token, (..., dim) -> (..., dim)."""
         mixed: Tensor = tokens + self.mlp(tokens)
         return mixed
 

@@ -13,12 +13,13 @@ from torch import Tensor, nn
 from jostle.base import checks
 from jostle.base.model import has_hooks
 from jostle.models import register
+from jostle.models.first_block import FirstBlockImages, PairScores, products
 from jostle.models.images import check_images, check_patches
 from jostle.models.vit import ATTENTIONS, cut_patches
 
 
 @register("vit-small")
-class SmallVisionTransformer(nn.Module):
+class SmallVisionTransformer(FirstBlockImages):
     """Shifted patches -> tokens, a class token, learned positions -> ``depth`` blocks -> class token -> logits.
 
     At the default sizes it is paper 1's (2403.06925) ViT-small for CIFAR-10: 4,482,482 parameters. Weights start from
@@ -43,6 +44,8 @@ class SmallVisionTransformer(nn.Module):
         embedding_dropout: the same for the tokens that enter the first block.
         attention: ``softmax``, ``relu`` or ``linear``; see ``LocalityAttention``.
     """
+
+    leading = 1  # the class token
 
     def __init__(
         self,
@@ -85,18 +88,62 @@ class SmallVisionTransformer(nn.Module):
         The last block computes no other token, which no logit depends on, unless somebody looks into the blocks by a
         hook. With one of two blocks so short, training takes half the time.
         """
-        check_images(images, self.channels, self.image_size)
-        patches = cut_patches(with_shifts(images, self.shift), self.patch_size)  # (batch, tokens - 1, patch_dim)
-        tokens = torch.cat([self.class_token.expand(len(images), -1, -1), self.embed(patches)], dim=1)
-        tokens = self.drop(tokens + self.positions)  # (batch, tokens, dim)
-        if has_hooks(self.blocks):
-            first = self.blocks(tokens)[:, 0]  # (batch, dim)
-        else:
-            last = self.blocks[-1]
-            assert isinstance(last, SmallViTBlock)
-            first = last.read_first(self.blocks[:-1](tokens))
+        tokens = self.enter(images)  # (batch, tokens, dim)
+        first = self.blocks(tokens)[:, 0] if has_hooks(self.blocks) else self._read_first(tokens, 0)  # (batch, dim)
         summary: Tensor = self.norm(first)  # (batch, dim)
         return summary
+
+    def _read_first(self, tokens: Tensor, begin: int) -> Tensor:
+        """The class token of the last block from the tokens that enter block ``begin``, (batch, dim)."""
+        last = self.blocks[-1]
+        assert isinstance(last, SmallViTBlock)
+        return last.read_first(self.blocks[begin:-1](tokens))
+
+    def cut(self, images: Tensor) -> Tensor:
+        """The patches and what is shifted into them, (batch, tokens - 1, patch_dim)."""
+        return cut_patches(with_shifts(images, self.shift), self.patch_size)
+
+    def place(self, pixels: Tensor, numbers: Tensor) -> Tensor:
+        """Tokens with their positions, (..., patch_dim) and (...) -> (..., dim)."""
+        embedded: Tensor = self.embed(pixels)
+        return embedded + self.positions[numbers]
+
+    def enter(self, images: Tensor) -> Tensor:
+        """The tokens that enter the first block, (batch, tokens, dim)."""
+        check_images(images, self.channels, self.image_size)
+        tokens = torch.cat([self.class_token.expand(len(images), -1, -1), self.embed(self.cut(images))], dim=1)
+        entered: Tensor = self.drop(tokens + self.positions)
+        return entered
+
+    def first_attention(self) -> PairScores | None:
+        """The attention of the first block, without its dropout."""
+        block = self.blocks[0]
+        assert isinstance(block, SmallViTBlock)
+        attention = block.attention[1]
+        assert isinstance(attention, LocalityAttention)
+        if len(self.blocks) == 1 or attention.kind != "softmax":
+            return None
+        until = products(self.embed, block.attention)
+        share = until / (until + products(block.mlp, self.blocks[1:-1]))
+        projections = [(weight, None) for weight in attention.to_qkv.weight.chunk(3)]
+        scale = attention.log_temperature.exp()
+        out = attention.to_out[0]
+        assert isinstance(out, nn.Linear)
+        return PairScores.of(projections, out, attention.heads, scale, share, sees_itself=False)
+
+    def before_attention(self, tokens: Tensor) -> Tensor:
+        """The norm of the first block."""
+        block = self.blocks[0]
+        assert isinstance(block, SmallViTBlock)
+        normed: Tensor = block.attention[0](tokens)
+        return normed
+
+    def after_attention(self, tokens: Tensor, attended: Tensor, real: Tensor | None) -> Tensor:  # noqa: ARG002
+        """The rest of the first block and all that follows, (batch, tokens, dim) -> (batch, classes)."""
+        block = self.blocks[0]
+        assert isinstance(block, SmallViTBlock)
+        logits: Tensor = self.classifier(self.norm(self._read_first(block.mix(tokens + attended), 1)))
+        return logits
 
     def forward(self, images: Tensor) -> Tensor:
         """Images to logits, (batch, channels, image_size, image_size) -> (batch, classes)."""
@@ -133,7 +180,10 @@ class SmallViTBlock(nn.Module):
 
     def forward(self, tokens: Tensor) -> Tensor:
         """One block, (batch, tokens, dim) -> (batch, tokens, dim)."""
-        tokens = tokens + self.attention(tokens)
+        return self.mix(tokens + self.attention(tokens))
+
+    def mix(self, tokens: Tensor) -> Tensor:
+        """What comes after the attention, token by token, (..., dim) -> (..., dim)."""
         mixed: Tensor = tokens + self.mlp(tokens)
         return mixed
 
@@ -141,9 +191,7 @@ class SmallViTBlock(nn.Module):
         """The first token that comes out, (batch, tokens, dim) -> (batch, dim)."""
         norm, attention = self.attention
         assert isinstance(attention, LocalityAttention)
-        first = tokens[:, 0] + attention.read_first(norm(tokens))
-        mixed: Tensor = first + self.mlp(first)
-        return mixed
+        return self.mix(tokens[:, 0] + attention.read_first(norm(tokens)))
 
 
 class LocalityAttention(nn.Module):

@@ -17,12 +17,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from jostle.base.errors import JostleError
 from jostle.perturbations import Perturbation
 from jostle.sampling.crops import Crops, is_local
+from jostle.sampling.memory import Memory
 from jostle.sampling.plans import Batching, Integers, Trials
 from jostle.sampling.readers import MakeBatch, Moved, Pending, Reader, Through
 from jostle.sampling.text_checks import agree
@@ -31,7 +31,6 @@ from jostle.tokens.sources import ONLY
 from jostle.tokens.views import places
 
 _WORTH_IT = 0.7  # read this way only if it takes at most this share of the multiplications
-_REMEMBERED_NUMBERS = 2**26  # of all clean inputs together: 256 MiB in float32
 _CROPS_AT_ONCE = 256  # their maps should fit in a cache
 _ROWS_AT_ONCE = 512  # 2,048 took half as long again
 _CHECKED = 16
@@ -237,46 +236,3 @@ def _runs(values: Integers) -> Iterator[slice]:
     """Slices of equal neighbours."""
     bounds = [0, *(np.flatnonzero(np.diff(values)) + 1).tolist(), len(values)]
     return (slice(low, high) for low, high in itertools.pairwise(bounds) if high > low)
-
-
-class Memory:
-    """Tensors of the inputs that were remembered last, as many as there is room for.
-
-    Arguments:
-        count: the number of inputs.
-    """
-
-    def __init__(self, count: int) -> None:
-        self._slot = np.full(count, -1)
-        self._owner = np.zeros(0, dtype=np.int64)
-        self._next = 0
-        self.parts: list[Tensor] = []
-
-    def put(self, indices: Integers, parts: list[Tensor]) -> None:
-        """Keep rows of tensors, one of each for each of these inputs."""
-        if not self.parts:
-            numbers = sum(part.shape[1] for part in parts)
-            room = min(len(self._slot), _REMEMBERED_NUMBERS // numbers)
-            self.parts = [part.new_empty(room, part.shape[1]) for part in parts]
-            self._owner = np.full(room, -1)
-        kept = indices[: len(self._owner)]
-        slots = (self._next + np.arange(len(kept))) % max(1, len(self._owner))
-        gone = self._owner[slots]
-        self._slot[gone[gone >= 0]] = -1
-        self._slot[kept], self._owner[slots] = slots, kept
-        self._next = int(slots[-1]) + 1 if len(slots) else 0
-        for held, part in zip(self.parts, parts, strict=True):
-            held[torch.from_numpy(slots)] = part[: len(kept)]
-
-    def knows(self, indices: Integers) -> NDArray[np.bool_]:
-        """(len(indices),) which of these inputs are kept."""
-        return self._slot[indices] >= 0
-
-    def slots(self, indices: Integers) -> Tensor:
-        """Where these inputs are kept."""
-        return torch.from_numpy(self._slot[indices])
-
-    def pick(self, number: int, slots: Tensor, columns: Tensor) -> Tensor:
-        """Numbers ``columns`` (rows, ...) of the rows ``slots`` of one of the tensors."""
-        held = self.parts[number]
-        return torch.take(held, columns + slots[:, None] * held.shape[1])

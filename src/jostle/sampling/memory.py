@@ -1,0 +1,53 @@
+"""What readers remember of clean inputs: of the ones seen last, as many as there is room for."""
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from jostle.sampling.plans import Integers
+
+_REMEMBERED_NUMBERS = 2**26  # of all clean inputs together: 256 MiB in float32
+
+
+class Memory:
+    """Tensors of the inputs that were remembered last, as many as there is room for.
+
+    Arguments:
+        count: the number of inputs.
+    """
+
+    def __init__(self, count: int) -> None:
+        self._slot = np.full(count, -1)
+        self._owner = np.zeros(0, dtype=np.int64)
+        self._next = 0
+        self.parts: list[Tensor] = []
+
+    def put(self, indices: Integers, parts: list[Tensor]) -> None:
+        """Keep rows of tensors, one of each for each of these inputs."""
+        if not self.parts:
+            numbers = sum(part.shape[1] for part in parts)
+            room = min(len(self._slot), _REMEMBERED_NUMBERS // numbers)
+            self.parts = [part.new_empty(room, part.shape[1]) for part in parts]
+            self._owner = np.full(room, -1)
+        kept = indices[: len(self._owner)]
+        slots = (self._next + np.arange(len(kept))) % max(1, len(self._owner))
+        gone = self._owner[slots]
+        self._slot[gone[gone >= 0]] = -1
+        self._slot[kept], self._owner[slots] = slots, kept
+        self._next = int(slots[-1]) + 1 if len(slots) else 0
+        for held, part in zip(self.parts, parts, strict=True):
+            held[torch.from_numpy(slots)] = part[: len(kept)]
+
+    def knows(self, indices: Integers) -> NDArray[np.bool_]:
+        """(len(indices),) which of these inputs are kept."""
+        return self._slot[indices] >= 0
+
+    def slots(self, indices: Integers) -> Tensor:
+        """Where these inputs are kept."""
+        return torch.from_numpy(self._slot[indices])
+
+    def pick(self, number: int, slots: Tensor, columns: Tensor) -> Tensor:
+        """Numbers ``columns`` (rows, ...) of the rows ``slots`` of one of the tensors."""
+        held = self.parts[number]
+        return torch.take(held, columns + slots[:, None] * held.shape[1])
