@@ -33,7 +33,7 @@ class Memory:
         kept = indices[: len(self._owner)]
         slots = (self._next + np.arange(len(kept))) % max(1, len(self._owner))
         gone = self._owner[slots]
-        self._slot[gone[gone >= 0]] = -1
+        self._slot[gone[(gone >= 0) & (self._slot[gone] == slots)]] = -1  # an input may have moved since
         self._slot[kept], self._owner[slots] = slots, kept
         self._next = int(slots[-1]) + 1 if len(slots) else 0
         for held, part in zip(self.parts, parts, strict=True):
