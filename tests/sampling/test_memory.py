@@ -31,3 +31,11 @@ def test_all_are_kept_if_there_is_room_also_if_some_came_before():
     for indices in ([0, 1], [0, 1, 2, 3], [4, 5]):
         held.put(np.asarray(indices), [torch.zeros(len(indices), 1)])
     assert held.knows(np.arange(6)).all()
+
+
+def test_rows_may_be_shorter_than_their_place():
+    held = Memory(2, [3])
+    held.put(np.asarray([1]), [torch.tensor([[1.0, 2.0]])])
+    held.put(np.asarray([0]), [torch.tensor([[3.0, 4.0, 5.0]])])
+    assert held.pick(0, held.slots(np.asarray([1, 0])), torch.tensor([0, 1])).tolist() == [[1, 2], [3, 4]]
+    assert held.parts[0].shape == (2, 3)

@@ -74,7 +74,7 @@ class Sums:
     def __init__(self, model: FirstBlockModel, attention: PairScores, length: int, count: int) -> None:
         self.model, self.attention, self.length = model, attention, length
         self.heads, self.dim = attention.biases.shape
-        self.memory = Memory(count)
+        self.memory = Memory(count, [length * width for width in (self.dim, self.heads * self.dim, 2 * self.heads)])
         # For all heads at once, from the side of the token that looks and from that of the token that is seen. Layers,
         # because those are computed by the quicker library.
         scores, values = attention.scores, attention.values.flatten(0, 1)
@@ -94,9 +94,6 @@ class Sums:
     def _remember(self, indices: Integers, tokens: Tensor, lengths: Tensor) -> Tensor:
         parts, tops, totals = self._sums(self.model.before_attention(tokens), lengths)
         kept = [tokens, parts.flatten(2), torch.cat([tops, totals], dim=-1)]
-        rest = self.length - tokens.shape[1]  # which nobody reads
-        if rest:
-            kept = [pad(part, (0, 0, 0, rest)) for part in kept]
         self.memory.put(indices, [part.flatten(1) for part in kept])
         return self._joined_of(parts, totals)
 

@@ -1,5 +1,7 @@
 """What readers remember of clean inputs: of the ones seen last, as many as there is room for."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -15,20 +17,22 @@ class Memory:
 
     Arguments:
         count: the number of inputs.
+        widths: the most numbers of each tensor for one input; by default as many as are put first.
     """
 
-    def __init__(self, count: int) -> None:
+    def __init__(self, count: int, widths: Sequence[int] | None = None) -> None:
+        self._widths = widths
         self._slot = np.full(count, -1)
         self._owner = np.zeros(0, dtype=np.int64)
         self._next = 0
         self.parts: list[Tensor] = []
 
     def put(self, indices: Integers, parts: list[Tensor]) -> None:
-        """Keep rows of tensors, one of each for each of these inputs."""
+        """Keep rows of tensors, one of each for each of these inputs; what is behind shorter rows has no meaning."""
         if not self.parts:
-            numbers = sum(part.shape[1] for part in parts)
-            room = min(len(self._slot), _REMEMBERED_NUMBERS // numbers)
-            self.parts = [part.new_empty(room, part.shape[1]) for part in parts]
+            widths = self._widths or [part.shape[1] for part in parts]
+            room = min(len(self._slot), _REMEMBERED_NUMBERS // sum(widths))
+            self.parts = [part.new_empty(room, width) for part, width in zip(parts, widths, strict=True)]
             self._owner = np.full(room, -1)
         kept = indices[: len(self._owner)]
         slots = (self._next + np.arange(len(kept))) % max(1, len(self._owner))
@@ -37,7 +41,7 @@ class Memory:
         self._slot[kept], self._owner[slots] = slots, kept
         self._next = int(slots[-1]) + 1 if len(slots) else 0
         for held, part in zip(self.parts, parts, strict=True):
-            held[torch.from_numpy(slots)] = part[: len(kept)]
+            held[:, : part.shape[1]][torch.from_numpy(slots)] = part[: len(kept)]
 
     def knows(self, indices: Integers) -> NDArray[np.bool_]:
         """(len(indices),) which of these inputs are kept."""
