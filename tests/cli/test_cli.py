@@ -92,6 +92,13 @@ def test_the_help_says_of_the_half_width_what_the_rule_is(capsys):
     assert jostle.Until(half_width=0.01).is_met(0.001, 0.0, 0.02)  # 0.019 above the value, and half of its width
 
 
+def test_the_help_names_every_kind_of_model_and_tables(capsys):
+    said = " ".join(run(capsys, "measure", "--help")[1].replace("│", " ").split())
+    for kind in ("py:", "hf:DIR", "onnx:FILE", "timm:", "torchvision:", "zoo:", "sample:", "Tables: columns"):
+        assert kind in said
+    assert "texts or a table of numbers" in said
+
+
 def test_importing_jostle_does_not_import_torch():
     optional = "torch numpy pandas polars lightning torchmetrics transformers ray onnxruntime sklearn mlflow wandb yaml"
     program = f"import sys, jostle; assert not set({optional.split()}) & set(sys.modules)"

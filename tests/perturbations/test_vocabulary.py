@@ -51,3 +51,9 @@ def test_images_of_bytes_are_told_how_to_become_real(perturbation):
     images = torch.zeros(3, 1, 8, 8, dtype=torch.uint8)
     with pytest.raises(UsageError, match=r"inputs are uint8, as images from 0 to 255: .* inputs.float\(\) / 255"):
         jostle.measure(lambda x: x.flatten(1), images, tokens="patches:4", perturbation=perturbation)
+
+
+def test_a_long_vocabulary_is_described_by_its_size():
+    ids, vectors = torch.arange(20)[:, None], torch.zeros(20, 3)
+    assert jostle.UniformToken(ids).describe() == "uniform-token:<20 tokens>"
+    assert jostle.UniformToken(vectors).describe() == "uniform-token:<20 tokens of 3 numbers>"

@@ -172,6 +172,12 @@ def test_no_line_ends_before_a_percent_sign_or_inside_an_option():
     assert ".option { white-space: nowrap; }" in html
 
 
+def test_prose_in_a_cell_stands_below_the_name_of_its_column_on_narrow_screens():
+    html = render(Page("T", "", [Section("A", table=Table(["a", "b", "c"], [["x", "short", "words " * 9]]))]))
+    assert html.count(" data-long>") == 1
+    assert ".stacked :is(td:has(.lines), td[data-long]) { text-align: left; }" in html
+
+
 def test_a_number_that_names_a_row_is_named_on_narrow_screens():
     html = render(Page("T", "", [Section("A", table=Table(["std", "a", "b"], [[0.5, 1, 2]]))]))
     assert '<th scope="row" class="number" data-sort="0.5" data-column="std">' in html

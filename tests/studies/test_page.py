@@ -64,6 +64,13 @@ def test_unfinished_runs_missing_figures_and_empty_folders_have_a_page(tmp_path)
     assert "This run is unfinished: 5 of 6 cells." in html
 
 
+def test_a_reason_that_all_findings_share_is_said_once(tmp_path, monkeypatch):
+    toy(tmp_path / "runs", "smoke")
+    html = render(page(tmp_path / "runs")).partition("<script")[0]
+    assert html.count("smoke scale shows that it runs and decides nothing") == 1
+    assert '<th scope="col">why</th>' not in html
+
+
 def test_text_of_a_study_is_only_text(tmp_path, monkeypatch):
     monkeypatch.setattr(Toy, "claim", "<script>alert(1)</script>")
     toy(tmp_path)

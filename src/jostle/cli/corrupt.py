@@ -58,8 +58,9 @@ def corrupt(
 ) -> None:
     """Corrupt images: noise, blur, weather, digital; five severities.
 
-    The corruptions are our own implementation of Hendrycks and Dietterich (2019), with
-    the settings of CIFAR-10-C; they are not the files published as CIFAR-10-C.
+    The corruptions are our own implementation of Hendrycks and Dietterich
+    (2019), with the settings of CIFAR-10-C; they are
+    not the files published as CIFAR-10-C.
 
       jostle corrupt --data cifar-10 --out grid.png
       jostle corrupt --data fashion-mnist --corruption noise,fog --image 7

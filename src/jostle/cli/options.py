@@ -13,16 +13,17 @@ if TYPE_CHECKING:
     from jostle.engines import Engine
 
 WHAT = Group("What is jostled", sort_key=1)
-TEXTS = Group("Texts: csv:FILE, or a dataset of texts", sort_key=2)
+TEXTS = Group("Texts and tables: csv:FILE, or a dataset of texts", sort_key=2)
 PRECISION = Group("Precision and stopping", sort_key=3)
 OUTPUT = Group("Running and output", sort_key=4)
 ENGINES = Group("Several processes or machines", sort_key=5)
 
 MODEL_HELP = (
-    "zoo:NAME[:key=value,...], hf:DIR, timm:NAME[:checkpoint=FILE,...] or py:MODULE_OR_FILE:FACTORY[:key=value,...]. "
-    "hf:DIR is a folder that Hugging Face's save_pretrained wrote, or the name of a model in the local cache: an image "
-    "classifier, a text classifier or a language model with its tokenizer; hf:DIR:features is a text encoder without a "
-    "classifier."
+    "py:MODULE_OR_FILE:FACTORY[:key=value,...], a function that returns your model; hf:DIR, onnx:FILE, "
+    "timm:NAME[:checkpoint=FILE,...] or torchvision:NAME; zoo:NAME[:key=value,...], a network with random weights, or "
+    "sample:NAME, a small trained one. hf:DIR is a folder that Hugging Face's save_pretrained wrote, or the name of a "
+    "model in the local cache: an image classifier, a text classifier or a language model with its tokenizer; "
+    "hf:DIR:features is a text encoder without a classifier."
 )
 MODELS_HELP = f"SPEC or NAME=SPEC; give it once for each model. {MODEL_HELP}"
 WEIGHTS_HELP = (
@@ -30,15 +31,16 @@ WEIGHTS_HELP = (
     "models."
 )
 DATA_HELP = (
-    "Inputs: a dataset's name (jostle list datasets), csv:FILE with texts, texts:FILE with a text on each line, a "
-    ".npy, .npz or .safetensors file (one array, or arrays named like the model's arguments; an array named labels, y "
-    "or target holds the right classes), images:DIR[:size=224,seed=0,...], or py:MODULE_OR_FILE:FACTORY."
+    "Inputs: a dataset's name (jostle list datasets), csv:FILE with texts or a table of numbers, texts:FILE with a "
+    "text on each line, a .npy, .npz or .safetensors file (one array, or arrays named like the model's arguments; an "
+    "array named labels, y or target holds the right classes), images:DIR[:size=224,seed=0,...], or "
+    "py:MODULE_OR_FILE:FACTORY."
 )
 TOKENS_HELP = (
     "What a token is. Images and arrays: patches:SIZE, rows, coordinates or whole. Texts: embeddings (the vectors that "
     "enter the first layer, after their LayerNorm; the default), embeddings:before (word vectors alone) or words (the "
     "tokens themselves, as the tokenizer cuts them: words or pieces of words). embeddings:module=PATH is what a module "
-    "of your own model gives out."
+    "of your own model gives out. Tables: columns, the default."
 )
 PERTURBATION_HELP = (
     "What a token becomes: gaussian-noise:std=2, sphere:radius=1, sign-flip, uniform-token:-1/1, replace-by:0; for "
@@ -62,8 +64,8 @@ ANSWER_HELP = (
 LIMIT_HELP = "Use only this many inputs, the first ones."
 TEXT_HELP = "Column of texts in a csv file; give it twice for pairs of texts. Default: the column named text."
 LABEL_HELP = (
-    "Column of labels, numbers from 0 or the model's own names; they are used for the accuracy only. Default: the "
-    "column named label, if there is one."
+    "Column of labels, numbers from 0 or the model's own names, for the accuracy and for whether flips mean errors. "
+    "Default: the column named label, if there is one; of a table also labels, target, class or y."
 )
 SPECIAL_HELP = "Whether tokens that the tokenizer adds, such as [CLS] and [SEP], are jostled too; by default not."
 TOKENIZER_HELP = (
@@ -77,7 +79,7 @@ RELATIVE_HELP = (
     "Stop when half of the interval's width is at most this share of the value. The default for other responses, at "
     "0.05."
 )
-DECIDED_HELP = "Stop when it is decided for every pair which model is more sensitive; for two models or more."
+DECIDED_HELP = "With two models or more, stop when it is decided for every pair which is more sensitive."
 AT_LEAST_HELP = (
     "With --until-decided, the smallest difference of interest: a pair is done too when its difference is shown to be "
     "smaller. Without it, models that are equal are compared until --max-passes."
@@ -100,11 +102,11 @@ BATCH_HELP = "The most inputs in a batch. Default: as many as suit the model."
 OUTPUT_HELP = "Also write the result to this JSON file; jostle.load reads it."
 FORCE_HELP = "Overwrite existing files, also those that jostle did not write."
 REPORT_HELP = (
-    "Also write an HTML page: the sensitivity, at which positions predictions change and, for texts, examples with "
-    "shaded tokens."
+    "Also write an HTML page: the sensitivity, at which positions predictions change and examples of texts, "
+    "with shaded tokens, or of images."
 )
-EXAMPLES_HELP = "How many texts the page shows."
-EXAMPLE_DRAWS_HELP = "How often each token of these texts is jostled."
+EXAMPLES_HELP = "How many texts or images the page shows."
+EXAMPLE_DRAWS_HELP = "How often each of their tokens is jostled."
 ENGINE_HELP = (
     "Where units of work run: serial (this process), processes, ray or torchrun. No engine changes a number. Default: "
     "this process, and several where that saves time."

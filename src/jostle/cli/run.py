@@ -52,7 +52,7 @@ def run(
         bool,
         Parameter(negative="", show_default=False, help="Keep earlier records in a backup folder and start from zero."),
     ] = False,
-    data: Annotated[Path | None, Parameter(help="Folder of datasets.")] = None,
+    data: Annotated[Path | None, Parameter(help="Folder of datasets to search first.")] = None,
     device: Annotated[str, Parameter(help="Where networks run, e.g. cuda.")] = "cpu",
     as_json: Annotated[
         bool, Parameter(name="--json", negative="", show_default=False, help="Print a list of summaries as JSON.")

@@ -9,6 +9,7 @@ from jostle.base.errors import UsageError
 
 Value = str | int | float
 TONES = ("good", "bad", "open")
+_LONG = 40  # characters
 _MOST_STACKED = 12  # rows of a table; a longer one is scrolled on narrow screens
 
 
@@ -36,6 +37,11 @@ class Entry:
     def lines(self) -> list[str]:
         """The lines of ``text``."""
         return self.text.splitlines()
+
+    @property
+    def is_long(self) -> bool:
+        """Whether it is prose, which a narrow screen shows below the name of its column and not beside it."""
+        return len(self.text) > _LONG
 
     @property
     def key(self) -> Value:

@@ -98,6 +98,8 @@ def _figures(title: str, folder: Path, summary: Summary) -> Iterator[Section]:
 
 
 def _findings(summary: Summary) -> Table:
+    whys = ["; ".join(part for part in (finding.reason, finding.needs) if part) for finding in summary.findings]
+    is_one = len(whys) > 1 and len(set(whys)) == 1  # said once, not on every line
     rows = [
         [
             finding.statement,
@@ -108,12 +110,13 @@ def _findings(summary: Summary) -> Table:
                 finding.verdict.value + (" (beyond the claim)" if finding.is_beyond else ""),
                 tone=_TONES[finding.verdict],
             ),
-            "; ".join(part for part in (finding.reason, finding.needs) if part),
+            *([] if is_one else [why]),
         ]
-        for finding in summary.findings
+        for finding, why in zip(summary.findings, whys, strict=True)
     ]
-    columns = ["expectation", "expected", "measured", "level", "verdict", "why"]
-    return Table(columns, rows, caption="Findings, with intervals. What is beyond the claim is no part of the verdict.")
+    columns = ["expectation", "expected", "measured", "level", "verdict", *([] if is_one else ["why"])]
+    caption = "Findings, with intervals. What is beyond the claim is no part of the verdict."
+    return Table(columns, rows, caption=f"{caption} Of all of them: {whys[0]}." if is_one and whys[0] else caption)
 
 
 def _notes(summary: Summary) -> list[str]:
