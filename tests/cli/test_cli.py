@@ -423,6 +423,16 @@ def test_words_too_many_are_not_called_tokens(capsys):
     assert err.startswith("jostle: Words that are not understood: ['datasets'].")
 
 
+def test_ctrl_c_inside_a_text_of_code_ends_a_module_with_130_too(tmp_path):
+    (tmp_path / "stopped.py").write_text("def make():\n    exec('raise KeyboardInterrupt')\n")  # as dataclasses do
+    words = ["measure", "--model", "py:stopped.py:make", "--data", "x.npy"]
+    np.save(tmp_path / "x.npy", np.zeros((2, 3), dtype=np.float32))
+    ended = subprocess.run(
+        [sys.executable, "-m", "jostle", *words], capture_output=True, text=True, check=False, cwd=tmp_path
+    )
+    assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "jostle: interrupted\n")
+
+
 def test_ctrl_c_before_the_command_line_is_imported_is_one_line():
     program = """
 import runpy
