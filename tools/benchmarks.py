@@ -49,8 +49,6 @@ REASONS = """Where a goal is missed, and why:
   batches of jostle, the change of a token inside of it {change} (a copy of the embedded text, random numbers), checks
   before the first draw {checks}, and everything else {rest}: cutting batches, comparing, looks, an interval a position
   (`parts-encoder` below, asked about whole texts). So 5 % would take batches better than those of plain inference.
-* *Overhead of the ResNet*. No reader serves it, so what is measured with readers and without is the same: where the
-  columns below differ, that is the noise of a busy machine.
 * Overheads are judged as a user has them. An MLP that no reader serves misses 20 %: see the columns on the right below.
 """
 

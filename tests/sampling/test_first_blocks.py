@@ -123,7 +123,7 @@ def test_with_little_room_the_inputs_seen_last_are_remembered(monkeypatch, trial
     numbers = 9 * (8 + 2 * 8 + 4)
     for room, least, most in ((0, 0, 0), (3 * numbers, 0.2, 0.45), (10**6, 1, 1.1)):
         trials_read.clear()
-        monkeypatch.setattr(memory, "_REMEMBERED_NUMBERS", room)
+        monkeypatch.setattr(memory, "REMEMBERED_NUMBERS", room)
         found, expected = both(
             model, images.IMAGES, "patches:4", plan=Until(relative=0.2), response="logit-change", batch_size=2
         )

@@ -10,7 +10,7 @@ from jostle.sampling.memory import Memory
 
 @pytest.mark.parametrize("room", [3, 7, 10, 100])
 def test_inputs_are_found_where_they_were_put_last(room, monkeypatch):
-    monkeypatch.setattr(memory, "_REMEMBERED_NUMBERS", 3 * room)
+    monkeypatch.setattr(memory, "REMEMBERED_NUMBERS", 3 * room)
     held, seen, random = Memory(10), [], np.random.Generator(np.random.PCG64(0))
     for number in range(50):
         indices = random.permutation(10)[: random.integers(1, 5)]

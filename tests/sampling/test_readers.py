@@ -121,7 +121,7 @@ def test_with_little_room_the_inputs_seen_last_are_remembered(monkeypatch, trial
     expected = plainly(model, **options)
     for room, least, most in ((0, 0, 0), (3 * (4 + 3 * 16), 0.2, 0.45), (10**6, 1, 1.1)):
         trials_read.clear()
-        monkeypatch.setattr(memory, "_REMEMBERED_NUMBERS", room)
+        monkeypatch.setattr(memory, "REMEMBERED_NUMBERS", room)
         same(measured(model, **options), expected)
         assert least <= sum(trials_read) / expected.trials <= most
 

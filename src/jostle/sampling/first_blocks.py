@@ -231,7 +231,7 @@ def _scores(looking: Tensor, seen: Tensor, hidden: Tensor | None) -> Tensor:
     return torch.baddbmm(bias.repeat_interleave(heads, dim=1), looking, seen.mT)
 
 
-class Images:
+class ChangedImages:
     """How jostled images become changed tokens.
 
     Arguments:
@@ -281,7 +281,7 @@ class FirstBlockReader(Reader):
         assert isinstance(function.model, FirstBlockModel)
         self.function, self.model, self.batching = function, function.model, batching
         self.inputs, self.padding = function.inputs, function.inputs.padding
-        self.images = Images(function) if self.padding is None else None
+        self.images = ChangedImages(function) if self.padding is None else None
         length, some = (int(self.padding.lengths.max()), 1) if self.padding is not None else (1, 1)
         if self.images is not None:
             length, some = self.images.length, self.images.some

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from jostle.sampling.plans import Integers
 
-_REMEMBERED_NUMBERS = 2**26  # of all clean inputs together: 256 MiB in float32
+REMEMBERED_NUMBERS = 2**26  # of all clean inputs together: 256 MiB in float32
 
 
 class Memory:
@@ -31,7 +31,7 @@ class Memory:
         """Keep rows of tensors, one of each for each of these inputs; what is behind shorter rows has no meaning."""
         if not self.parts:
             widths = self._widths or [part.shape[1] for part in parts]
-            room = min(len(self._slot), _REMEMBERED_NUMBERS // sum(widths))
+            room = min(len(self._slot), REMEMBERED_NUMBERS // sum(widths))
             self.parts = [part.new_empty(room, width) for part, width in zip(parts, widths, strict=True)]
             self._owner = np.full(room, -1)
         kept = indices[: len(self._owner)]

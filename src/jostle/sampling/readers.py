@@ -2,9 +2,10 @@
 
 A trial changes one token, and part of what a model computes cannot change with it. A ``Reader`` knows that part for one
 kind of model: it remembers something of the clean inputs and answers trials from there. ``readers.find`` looks for one
-by the type of the model; a model without a reader is asked about whole inputs. Four exist: ``chains`` (networks
+by the type of the model; a model without a reader is asked about whole inputs. Five exist: ``chains`` (networks
 that are a chain of layers, such as MLPs and small CNNs), ``prefixes`` (models that read a text in order), ``caches``
-(language models of transformers) and ``first_blocks`` (small transformers that read in no order).
+(language models of transformers), ``first_blocks`` (small transformers that read in no order) and ``residuals``
+(ResNets of small images).
 
 Here: what a reader is, and what ``evaluation`` hands to it. To add one: a subclass of ``Reader``, and a function that
 makes it, or returns None, in the list of ``find``.
@@ -100,11 +101,11 @@ class Reader(ABC):
 
 def find(function: TokenFunction, perturbation: Perturbation, batching: Batching) -> Reader | None:
     """The reader for this model, these inputs and this perturbation, if there is one."""
-    from jostle.sampling import caches, chains, first_blocks, prefixes
+    from jostle.sampling import caches, chains, first_blocks, prefixes, residuals
 
     if not _is_on or has_hooks(function.model):
         return None
-    makers = (chains.reader, prefixes.reader, caches.reader, first_blocks.reader)
+    makers = (chains.reader, prefixes.reader, caches.reader, first_blocks.reader, residuals.reader)
     made = (make(function, perturbation, batching) for make in makers)
     return next((reader for reader in made if reader is not None), None)
 
