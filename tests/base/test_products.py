@@ -73,6 +73,13 @@ def test_a_layer_is_as_before_afterwards_also_after_an_error():
 
 
 @torch.inference_mode()
+def test_an_input_may_be_given_by_its_name(asked):
+    model, given = layer(), torch.randn(9, WIDE, generator=torch.Generator().manual_seed(0))
+    with quick_products(model):
+        assert torch.equal(model(input=given), model(given))
+
+
+@torch.inference_mode()
 def test_a_layer_with_a_forward_of_its_own_keeps_it():
     model = layer()
     model.forward = lambda given: given + 1

@@ -60,6 +60,14 @@ def test_classes_are_called_by_their_names(found):
     assert re.search("the prediction changes from (dark to bright|bright to dark)", named)
 
 
+def test_nothing_found_is_said_as_that():
+    found = jostle.worst_case(corner, IMAGES, tokens="patches:2", radius=1e-6, starts=1, steps=1, draws=2, name="net")
+    page = worst_page(found, inputs="x")
+    assert page.lead.endswith("was found to flip net.")
+    assert page.lead.startswith("No change of ")
+    assert "0.0 %" not in page.meaning
+
+
 def pixels(address):
     return np.asarray(Image.open(io.BytesIO(base64.b64decode(address.partition(",")[2]))))
 

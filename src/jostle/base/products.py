@@ -59,8 +59,9 @@ def _layers_of(model: Any) -> Iterator[nn.Linear]:
             yield part
 
 
-def _forward(layer: nn.Linear, given: Tensor) -> Tensor:
-    """W x + b, by oneDNN if that is quicker and there is nothing about ``given`` that it does not know."""
+def _forward(layer: nn.Linear, input: Tensor) -> Tensor:
+    """W x + b, by oneDNN if that is quicker and there is nothing about the input that it does not know."""
+    given = input  # named as in ``nn.Linear``, whose callers may give it by name
     weight = layer.weight
     is_known = (
         given.numel() * len(weight) >= _LEAST_PRODUCTS

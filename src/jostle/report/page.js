@@ -38,10 +38,11 @@
   said.className = "said";
   said.setAttribute("role", "status");
   document.addEventListener("click", (event) => {
-    const hinted = event.target.closest(".squares i[title], .passage [title]");
-    if (hinted?.title) {
-      said.textContent = hinted.title;
-      hinted.closest(".squares, .passage").after(said);
+    const hinted = event.target.closest(".squares i[title], .passage [title], .card rect:has(> title)");
+    const hint = hinted?.title || hinted?.querySelector?.(":scope > title")?.textContent;
+    if (hint) {
+      said.textContent = hint;
+      hinted.closest(".squares, .passage, .card").after(said);
     } else {
       said.remove();
     }

@@ -80,6 +80,8 @@ def _lead(result: WorstCase, inputs: str) -> str:
     found = result.at().largest
     if result.settings.is_flip:
         what = "the worst one" if result.settings.positions == "worst" else "one"
+        if found.value == 0:
+            return f"No change of {what} of the tokens of {inputs}, at most {size}, was found to flip {result.name}."
         return (
             f"A change of {what} of its tokens, at most {size}, was found to flip the prediction of {result.name} for "
             f"{found.value:.0%} of the inputs of {inputs}.".replace("%", " %")
@@ -94,6 +96,8 @@ def _meaning(result: WorstCase) -> str:
     row = result.at()
     end = "What was found is a lower bound: a better search may find more, and a small number is no proof of safety."
     if result.settings.is_flip:
+        if row.largest.value == 0:
+            return f"Neither random changes of this length nor the search flipped a prediction. {end}"
         mean, worst = (f"{part.value:.1%}".replace("%", " %") for part in (row.mean, row.largest))
         return f"Random changes of this length flip the prediction in {mean} of cases, the worst ones in {worst}. {end}"
     gap = f"{row.largest.value / row.mean.value:.3g} times" if row.mean.value > 0 else "unlike"
