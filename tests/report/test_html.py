@@ -172,6 +172,13 @@ def test_no_line_ends_before_a_percent_sign_or_inside_an_option():
     assert ".option { white-space: nowrap; }" in html
 
 
+def test_a_map_says_aloud_where_it_is_darkest():
+    shown = HeatMap("vit", 2, [0.1, 0.7, None, 0.0], ["row 0", "row 0, column 1: 0.7", "", "x"], caption="all")
+    assert shown.alt_text == "vit: all: most at row 0, column 1: 0.7"
+    assert 'aria-label="vit: all: most at row 0, column 1: 0.7"' in render(Page("T", "", [Section("A", maps=[shown])]))
+    assert HeatMap("vit", 1, [0.0], ["nothing"]).alt_text == "vit"
+
+
 def test_prose_in_a_cell_stands_below_the_name_of_its_column_on_narrow_screens():
     html = render(Page("T", "", [Section("A", table=Table(["a", "b", "c"], [["x", "short", "words " * 9]]))]))
     assert html.count(" data-long>") == 1

@@ -154,6 +154,9 @@ def test_neighbours_are_put_together_where_chance_is_all_there_is_to_see():
     assert "cannot be told apart" not in position_sections([clear])[0].maps[0].caption
     assert "A square is 2 x 2 positions" in position_sections([rough])[0].text[0]
     assert "cannot be told apart" in position_sections([noise])[0].maps[0].caption
+    assert "Chance alone" in position_sections([noise])[0].maps[0].caption
+    still = made_up_map(np.zeros((8, 8)), 20)
+    assert position_sections([still])[0].maps[0].caption.endswith("No change was seen at any of them.")
     assert sum(int(hint.split("], ")[1].split()[0]) for hint in position_sections([rough])[0].maps[0].hints) == 256
 
 

@@ -176,6 +176,13 @@ class HeatMap:
                 checks.number(f"share of a square of {self.title!r}", share, least=0, most=1)
 
     @property
+    def alt_text(self) -> str:
+        """Title, caption and the darkest square, for readers who cannot see the map."""
+        known = {place: share for place, share in enumerate(self.shares) if share}
+        darkest = self.hints[max(known, key=known.__getitem__)] if known else ""
+        return ": ".join(part for part in (self.title, self.caption, darkest and f"most at {darkest}") if part)
+
+    @property
     def template(self) -> str:
         """Rows and columns as a style sheet has them."""
         if self.sizes is None:

@@ -17,6 +17,7 @@ _RANGES = (12, 6, 4, 3, 2)  # rows of the table of positions; fewer where chance
 _LEAST_TRIALS = 10  # rows with fewer are left out of the figure: their intervals would fill it
 _MOST_NUMBERS = 8  # a map with more columns has no room for numbers
 _DIM = "Chance alone makes such differences"
+_STILL = "No change was seen at any of them"
 
 
 def position_sections(measured: Sequence[Measurement]) -> list[Section]:
@@ -37,6 +38,11 @@ def position_sections(measured: Sequence[Measurement]) -> list[Section]:
     return [_lines(measured)]
 
 
+def _why(parts: Sequence[Group]) -> str:
+    """Why positions cannot be told apart."""
+    return _DIM if any(one.value for one in parts if one.trials) else _STILL
+
+
 def _maps(measured: Sequence[Measurement], shape: tuple[int, int]) -> Section:
     """One map for each model, all on one colour scale."""
     chosen, is_told = choose_groups(measured, blocks(shape))
@@ -51,7 +57,9 @@ def _maps(measured: Sequence[Measurement], shape: tuple[int, int]) -> Section:
             shares=[float(np.clip(one.value / darkest, 0, 1)) if one.trials else None for one in parts],
             hints=[_hint(one, shape) for one in parts],
             texts=[_written(one.value, darkest) for one in parts] if columns <= _MOST_NUMBERS else (),
-            caption="" if is_told[name] else f"Positions cannot be told apart. {_DIM}.",
+            caption=""
+            if is_told[name]
+            else f"Positions cannot be told apart. {_why(parts)}.",
             ratio=shape[1] / shape[0],
             sizes=(_sides(shape[0], side), _sides(shape[1], side)),
         )
