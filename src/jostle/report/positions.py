@@ -57,9 +57,7 @@ def _maps(measured: Sequence[Measurement], shape: tuple[int, int]) -> Section:
             shares=[float(np.clip(one.value / darkest, 0, 1)) if one.trials else None for one in parts],
             hints=[_hint(one, shape) for one in parts],
             texts=[_written(one.value, darkest) for one in parts] if columns <= _MOST_NUMBERS else (),
-            caption=""
-            if is_told[name]
-            else f"Positions cannot be told apart. {_why(parts)}.",
+            caption="" if is_told[name] else f"Positions cannot be told apart. {_why(parts)}.",
             ratio=shape[1] / shape[0],
             sizes=(_sides(shape[0], side), _sides(shape[1], side)),
         )
