@@ -29,7 +29,7 @@ from jostle.tokens.sources import ONLY
 from jostle.tokens.views import places
 
 _WORTH_IT = 0.8  # read this way only if it takes at most this share of the multiplications
-_SMALL = 1.4  # times as long a multiplication takes in a box, with what is cut out and put in
+_SMALL = 1.6  # times as long a multiplication takes in a box, with what is cut out and put in
 _ROWS_AT_ONCE = 128
 _CHECKED = 16
 
