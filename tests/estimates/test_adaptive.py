@@ -133,6 +133,12 @@ def test_no_pilot_is_drawn_where_no_proposal_could_be_done_in_time():
     assert not here.notes
 
 
+def test_a_pilot_ends_when_it_is_known_that_there_is_no_room_for_a_gain():
+    m = found(Until(half_width=1e-4, max_passes=300_000), std=1.0)
+    assert m.notes == ["draws stayed uniform: a pilot of 512 saw no room for a gain"]
+    assert m.trials > 0.95 * (m.passes - 5 * len(X))  # draws of pilots are not counted; slopes cost some passes
+
+
 def test_an_interruption_among_weighted_draws_has_an_interval(monkeypatch):
     plan, calls = Until(relative=0.03, max_passes=10**8), []
     plain = runs.UntilRun._advance

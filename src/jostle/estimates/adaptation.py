@@ -202,7 +202,8 @@ class Adaptation:
             if has_gain and has_room and (flips >= _MANY or self._spent >= _PILOT_SHARE * forecast.draws):
                 return self._pilot.forecast("main")
             size = max(_LEAST, self._spent // 2)
-            if not (has_gain and has_room) and self._spent + self._paid + size > until:
+            is_known = flips >= _MANY  # more would hardly change the forecast, and pilots are not counted
+            if not (has_gain and has_room) and (is_known or self._spent + self._paid + size > until):
                 self._stay("saw no room for a gain" if has_gain else "saw too few flips to predict a gain")
                 return None
             trials = forecast.proposal.trials(self.request.seed, self._spent, self._spent + size)
