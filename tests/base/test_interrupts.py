@@ -94,7 +94,7 @@ def test_blocks_of_other_threads_do_not_count():
 
 
 def _of(package, function):
-    """``function``, called by a function of a package that has parts in C++."""
+    """``function``, called by a function of a package that has parts in C++ or Rust."""
     scope = {"__name__": f"{package}.part", "function": function}
     exec("def call():\n    function()\n", scope)
     return scope["call"]
@@ -108,8 +108,8 @@ def _press_and_wait(done, seconds=0.1):
     done.append("inner")
 
 
-@pytest.mark.parametrize("package", ["torch", "matplotlib", "importlib"])
-def test_ctrl_c_waits_while_a_function_is_under_way_that_cpp_may_have_called(package):
+@pytest.mark.parametrize("package", ["torch", "matplotlib", "pydantic", "importlib"])
+def test_ctrl_c_waits_while_a_function_is_under_way_whose_native_code_may_have_called_the_present_one(package):
     done = []
 
     def work():

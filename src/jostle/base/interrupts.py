@@ -1,10 +1,11 @@
 """Ctrl-C at a moment at which torch can take it.
 
 Python raises ``KeyboardInterrupt`` wherever it happens to be. While torch computes or matplotlib draws, that may be a
-function of Python's that C++ has called and that must not raise: the process then aborts. So the command line listens
-in another way. In an ``Uninterrupted`` block, a step of training or a batch of passes, Ctrl-C waits for its end. While
-an import or a function of such a package is under way, it comes again a little later, for some seconds at most. A
-second Ctrl-C does not wait. Where a library's caller handles signals, all is as usual.
+function of Python's that C++ has called and that must not raise: the process then aborts. While pydantic prepares the
+reading of a file, its Rust makes another error of it. So the command line listens in another way. In an
+``Uninterrupted`` block, a step of training or a batch of passes, Ctrl-C waits for its end. While an import or a
+function of such a package is under way, it comes again a little later, for some seconds at most. A second Ctrl-C does
+not wait. Where a library's caller handles signals, all is as usual.
 """
 
 import _thread
@@ -15,7 +16,8 @@ import time
 from collections.abc import Iterator
 from types import FrameType
 
-_OF_CPP = {"torch", "matplotlib", "importlib", "_frozen_importlib"}  # packages whose C++ calls functions of Python's
+# Packages whose C++ or Rust calls functions of Python's.
+_NATIVE = {"torch", "matplotlib", "pydantic", "pydantic_core", "importlib", "_frozen_importlib"}
 _DECORATES = "torch.utils._contextlib"  # stands around functions of everybody's, as no_grad() does
 _LATER, _LONGEST = 0.01, 3.0  # seconds from one try to the next, and from the first to the last
 
@@ -35,7 +37,7 @@ def _hear(number: int, frame: FrameType | None) -> None:
         _asked_at = now if _asked_at is None else _asked_at
         if _depth:
             return
-        if now - _asked_at < _LONGEST and _is_below_cpp(frame):
+        if now - _asked_at < _LONGEST and _is_below_native(frame):
             later = threading.Timer(_LATER, _ask_again)
             later.daemon = True
             later.start()
@@ -44,11 +46,11 @@ def _hear(number: int, frame: FrameType | None) -> None:
     signal.default_int_handler(number, frame)
 
 
-def _is_below_cpp(frame: FrameType | None) -> bool:
-    """Whether a function is under way from which C++ may have called the present one."""
+def _is_below_native(frame: FrameType | None) -> bool:
+    """Whether a function is under way whose C++ or Rust may have called the present one."""
     while frame is not None:
         module = str(frame.f_globals.get("__name__", ""))
-        if module.partition(".")[0] in _OF_CPP and module != _DECORATES:
+        if module.partition(".")[0] in _NATIVE and module != _DECORATES:
             return True
         frame = frame.f_back
     return False
