@@ -3,10 +3,11 @@ import random
 
 import pytest
 import torch
-from safetensors import safe_open
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import nn
 
+from jostle.base import weights
 from jostle.base.errors import FailureError, KeptFileError, UsageError
 from jostle.training import checkpoints, load_weights, save_weights
 from jostle.training.evaluation import Evaluation
@@ -217,14 +218,25 @@ def test_a_checkpoint_of_the_format_before_is_read(tmp_path):
                 checkpoints.load(tmp_path / "c")
 
 
+def test_equal_contents_are_equal_bytes(tmp_path):
+    about = {f"key {number}": "ä\n" for number in range(20)}
+    tensors = {"b": torch.ones(3), "a": torch.zeros(2)}
+    weights.write_weights(tmp_path / "w", tensors, about)
+    weights.write_weights(tmp_path / "v", dict(reversed(tensors.items())), dict(reversed(about.items())))
+    assert (tmp_path / "w").read_bytes() == (tmp_path / "v").read_bytes()
+    with safe_open(tmp_path / "w", "pt") as file:
+        assert file.metadata() == about
+        assert file.get_tensor("b").tolist() == [1, 1, 1]
+
+
 def test_a_failed_write_keeps_the_old_file(tmp_path, monkeypatch):
     save_weights(network(), tmp_path / "w")
 
     def fail(tensors, path, metadata):
         path.write_bytes(b"half")
-        raise checkpoints.SafetensorError("No space left on device")
+        raise SafetensorError("No space left on device")
 
-    monkeypatch.setattr(checkpoints, "save_file", fail)
+    monkeypatch.setattr(weights, "save_file", fail)
     with pytest.raises(FailureError, match=r"could not write .*: No space left on device; nothing was left behind"):
         save_weights(network(seed=5), tmp_path / "w")
     model = network(seed=9)

@@ -1,5 +1,6 @@
-"""Weights from files: safetensors, or a file of ``torch.save`` read without running code from it."""
+"""Weights in files: safetensors, or a file of ``torch.save`` read without running code from it."""
 
+import json
 import pickle
 import zlib
 from collections.abc import Mapping
@@ -7,9 +8,11 @@ from pathlib import Path
 
 import torch
 from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from jostle.base.errors import UsageError
+from jostle.base.errors import FailureError, UsageError
+from jostle.base.files import replacing
 
 _PICKLED = (".pt", ".pth", ".th", ".bin", ".ckpt", ".tar")
 _NESTED = ("state_dict_ema", "state_dict", "model_state_dict", "model")  # where training scripts keep the weights
@@ -36,6 +39,28 @@ def read_weights(path: str | Path) -> tuple[dict[str, Tensor], dict[str, str]]:
         raise UsageError(f"{path} is not a safetensors file, or not the whole of one ({error})") from None
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror or error}") from None
+
+
+def write_weights(path: str | Path, tensors: dict[str, Tensor], metadata: dict[str, str]) -> None:
+    """Write a safetensors file. Equal contents are equal bytes; after an error there is no file, or the one before."""
+    with replacing(path) as temporary:
+        try:
+            save_file(tensors, temporary, metadata=metadata)
+        except SafetensorError as error:  # as for a full disk
+            raise FailureError(f"could not write {path}: {error}; nothing was left behind") from error
+        _sort_metadata(temporary)
+
+
+def _sort_metadata(path: Path) -> None:
+    """Put the metadata of a safetensors file in order: the library writes them in one of chance."""
+    with path.open("r+b") as file:
+        length = int.from_bytes(file.read(8), "little")
+        header = json.loads(file.read(length))
+        header["__metadata__"] = dict(sorted(header["__metadata__"].items()))
+        text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
+        if len(text) <= length:
+            file.seek(8)
+            file.write(text.ljust(length))
 
 
 def checksum(tensors: Mapping[str, Tensor], about: str = "") -> str:

@@ -13,13 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from jostle.base.errors import FailureError, KeptFileError, UsageError
-from jostle.base.files import parse_json, replacing
-from jostle.base.weights import checksum, fill_weights, read_weights
+from jostle.base.errors import KeptFileError, UsageError
+from jostle.base.files import parse_json
+from jostle.base.weights import checksum, fill_weights, read_weights, write_weights
 from jostle.training.evaluation import Evaluation
 
 FORMAT, _BEFORE = "jostle-training-3", "jostle-training-2"
@@ -69,7 +67,7 @@ def save(
         "scaler": scaler.state_dict(),
     }
     about = json.dumps(training)
-    _write(path, tensors, {"format": FORMAT, "training": about, "crc32": checksum(tensors, about)})
+    write_weights(path, tensors, {"format": FORMAT, "training": about, "crc32": checksum(tensors, about)})
 
 
 def load(path: str | Path) -> Checkpoint:
@@ -122,7 +120,7 @@ def restore(
 
 def save_weights(model: nn.Module, path: str | Path) -> None:
     """Write the weights of ``model`` as a plain safetensors file."""
-    _write(path, _portable(model.state_dict()), {"format": "pt"})
+    write_weights(path, _portable(model.state_dict()), {"format": "pt"})
 
 
 def load_weights(model: nn.Module, path: str | Path) -> None:
@@ -154,11 +152,3 @@ def _checksum_before(tensors: Mapping[str, Tensor], about: str) -> str:
 def _portable(tensors: Mapping[str, Tensor], prefix: str = "") -> dict[str, Tensor]:
     # Cloned, because safetensors refuses tensors that share memory, as tied weights do.
     return {prefix + name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
-
-
-def _write(path: str | Path, tensors: dict[str, Tensor], metadata: dict[str, str]) -> None:
-    with replacing(path) as temporary:
-        try:
-            save_file(tensors, temporary, metadata=metadata)
-        except SafetensorError as error:  # as for a full disk
-            raise FailureError(f"could not write {path}: {error}; nothing was left behind") from error

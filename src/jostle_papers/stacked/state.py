@@ -12,14 +12,13 @@ from typing import Any, Self, TypeVar
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 from torch import Tensor
 
 from jostle.base import checks
-from jostle.base.errors import FailureError, KeptFileError, UsageError
-from jostle.base.files import check_writable, parse_json, replacing
+from jostle.base.errors import KeptFileError, UsageError
+from jostle.base.files import check_writable, parse_json
 from jostle.base.model import on_device
-from jostle.base.weights import checksum
+from jostle.base.weights import checksum, write_weights
 from jostle.training.recipe import check_same
 from jostle_papers.stacked.adamw import StackedAdamW
 
@@ -155,12 +154,7 @@ def _read_training(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
 
 def _write(path: Path, tensors: dict[str, Tensor], metadata: dict[str, str]) -> None:
     portable = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    with replacing(path) as temporary:
-        try:
-            about = metadata.get("training", "")
-            save_file(portable, temporary, metadata={**metadata, "crc32": checksum(portable, about)})
-        except SafetensorError as error:  # what a full disk raises here
-            raise FailureError(f"could not write {path}: {error}; nothing was left behind") from error
+    write_weights(path, portable, {**metadata, "crc32": checksum(portable, metadata.get("training", ""))})
 
 
 def _read(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
