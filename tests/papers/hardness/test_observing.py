@@ -154,7 +154,7 @@ def test_all_strings_are_in_table_order_if_there_are_no_more():
         (13, {"tests": 0}, "tests=0 must be a whole number, at least 1"),
         (4, {"seed": "a"}, "seed='a' must be a whole number"),
         (13, {"seed": 0.5}, "seed=0.5 must be a whole number"),
-        (4, {"directions": 1}, "directions=1 must be a whole number, at least 2"),
+        (4, {"directions": 1}, "directions=1 must be a whole number from 2 to 1000000"),
         (4, {"level": 2}, "level=2 must be a finite number above 0"),
     ],
 )
