@@ -49,10 +49,10 @@ class Network:
 NETWORKS = {
     "mlp": Network("mlp", "mnist", 2000, "patches:4", (0.25, 1.2, 5.0)),
     "cnn": Network("cnn", "mnist", 2000, "patches:4", (0.16, 0.9, 3.5), {"width": 16}),
-    "vit": Network("vit-small", "mnist", 2000, "patches:4", (0.003, 0.4, 25.0), {"depth": 2, "heads": 4}),
-    "resnet": Network("resnet-18", "cifar-10", 600, "patches:4", (0.008, 0.05, 0.5), {"width": 12}, 0.95),
-    "encoder": Network("text-encoder", "qqp", 1200, "embeddings", (1.5, 3.5, 10.0), _ATTENTION),
-    "lstm": Network("text-lstm", "qqp", 1200, "embeddings", (0.1, 0.6, 10.0), _TEXT),
+    "vit": Network("vit-small", "mnist", 2000, "patches:4", (0.003, 0.36, 25.0), {"depth": 2, "heads": 4}),
+    "resnet": Network("resnet-18", "cifar-10", 600, "patches:4", (0.008, 0.063, 0.4), {"width": 12}, 0.95),
+    "encoder": Network("text-encoder", "qqp", 1200, "embeddings", (1.5, 3.35, 7.5), _ATTENTION),
+    "lstm": Network("text-lstm", "qqp", 1200, "embeddings", (0.1, 0.7, 10.0), _TEXT),
     "decoder": Network("text-decoder", "qqp", 1200, "embeddings", (0.03, 0.25, 4.0), _ATTENTION),
 }
 

@@ -2,16 +2,16 @@
 (for a grid, of each input as often as it has tokens).
 
 ``Until`` for some thousand passes and ``Grid(1)`` on some inputs, with all checks, clean passes and intervals.
-Also with readers switched off, to show what they save. Ratios of CPU times a pass, medians of interleaved rounds. For
-texts, also where the time goes.
+Also without the short cuts of jostle, readers and quicker products of matrices, to show what they save; and what the
+products alone save. Ratios of CPU times a pass, medians of interleaved rounds. For texts, also where the time goes.
 """
 
 import functools
 import statistics
 import time
 from collections import defaultdict
-from collections.abc import Callable
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import pytest
@@ -21,6 +21,7 @@ import jostle
 from benchmarks import rivals
 from benchmarks.networks import NETWORKS, available, trained
 from benchmarks.records import record
+from jostle.base import products
 from jostle.sampling import TrialEvaluation, readers
 from jostle.sampling.text_checks import Move
 from jostle.tokens import TokenFunction
@@ -29,6 +30,12 @@ from jostle.tokens import model as token_model
 ROUNDS, SECONDS = 5, 1.2  # of three rounds the median was still 5 % up or down, on a busy machine
 
 pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+@contextmanager
+def _without_short_cuts() -> Iterator[None]:
+    with readers.switched_off(), products.switched_off():
+        yield
 
 
 @pytest.mark.parametrize("name", list(NETWORKS))
@@ -58,7 +65,7 @@ def test_overhead_over_ideal_batches(name: str) -> None:
     until = jostle.Until(half_width=1e-5, max_passes=passes)
     measured(until, len(inputs))  # everybody has run once before any clock starts
     numbers = {}
-    for label, way in (("", nullcontext), ("_without_readers", readers.switched_off)):
+    for label, way in (("", nullcontext), ("_without_short_cuts", _without_short_cuts)):
         with way():
             rounds = [
                 (plain(passes), measured(until, len(inputs)), plain(passes, some), measured(jostle.Grid(1), some))
@@ -69,6 +76,33 @@ def test_overhead_over_ideal_batches(name: str) -> None:
     numbers |= {"microseconds_a_plain_pass": 1e6 * statistics.median(row[0] for row in rounds), "passes": passes}
     record(f"ideal-{name}", numbers)
     print(f"\n{name}: " + ", ".join(f"{key} {value:+.2f}" for key, value in numbers.items()))
+
+
+@pytest.mark.parametrize("name", list(NETWORKS))
+def test_what_quicker_products_save(name: str) -> None:
+    """CPU time of a measurement with torch's usual products of matrices over that with the quicker ones."""
+    if name not in available():
+        pytest.skip(f"the data of {name} is not here")
+    model, inputs = trained(name)
+
+    def measured() -> float:
+        started = time.process_time()
+        jostle.measure(
+            model,
+            inputs,
+            tokens=NETWORKS[name].tokens,
+            perturbation=jostle.GaussianNoise(1.0),
+            plan=jostle.Until(half_width=1e-5, max_passes=4 * len(inputs)),
+            engine="serial",
+        )
+        return time.process_time() - started
+
+    rounds = []
+    for _ in range(ROUNDS):
+        quick = measured()
+        with products.switched_off():
+            rounds.append(measured() / quick)
+    record(f"products-{name}", {"times_as_fast": statistics.median(rounds[1:])})
 
 
 @pytest.mark.parametrize("name", ["encoder", "decoder"])
@@ -95,7 +129,7 @@ def test_where_the_time_of_texts_goes(name: str, monkeypatch: pytest.MonkeyPatch
             rivals.clean(model, inputs, 0.0, passes)
             plain = time.process_time() - started
         started = time.process_time()
-        with readers.switched_off():
+        with _without_short_cuts():
             jostle.measure(
                 model,
                 inputs,

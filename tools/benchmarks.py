@@ -35,8 +35,9 @@ REASONS = """Where a goal is missed, and why:
   is possible. A sample of known size takes 76,000 draws for ±10 % at S = 0.005. The best proposal over the strata that
   jostle knows is predicted to take {mlp} (MLP), {vit} (ViT) and {resnet} (ResNet) with its interval, even if the rates
   of all strata were known, see [below](#what-strata-could-save): more than 14,800 or 16,000. Jostle took {least} to
-  {most} passes, pilots and all. So 300 is out of reach of these strata, except where a pass is also much cheaper than
-  that of the grid, as for the CNN and nearly for the MLP, which read on from what they remember of clean inputs.
+  {most} passes, pilots and all. So 300 takes passes that are cheaper than those of the grid. They are, because readers
+  remember what one token cannot change: enough for the MLP and the CNN, where that is nearly all, and not for the
+  others. Behind its first maps a ResNet changes everywhere, and so does a ViT behind its first attention.
 * *What no strata of jostle's know*. This is no proof that nothing could do it. If the true rate of every pair of an
   image and a token were known, which no pilot of some thousand draws can tell of some 40,000 or 100,000 pairs, it would
   take {resnet_cells} (ResNet) and {vit_cells} (ViT); and if it were known of each draw whether it flips, {resnet_flips}
@@ -44,11 +45,11 @@ REASONS = """Where a goal is missed, and why:
   Gradients predict the margin of each single draw: for the ResNet that would take {resnet_noise} draws instead of
   {resnet_slopes}, still too many; for the ViT {vit_noise} instead of {vit_slopes}, more than without, since its flips
   are not linear in the noise. So it was not built.
-* *Overhead of texts*. Draws are evaluated in blocks, sorted by length within a block; plain inference sorts all its
-  passes at once, so its batches hold less padding. In units of plain inference, the encoder itself took {model} on the
-  batches of jostle, the change of a token inside of it {change} (a copy of the embedded text, random numbers), checks
-  before the first draw {checks}, and everything else {rest}: cutting batches, comparing, looks, an interval a position
-  (`parts-encoder` below, asked about whole texts). So 5 % would take batches better than those of plain inference.
+* *The LSTM and the decoder at S near 0.05*. Few draws are enough there, so the clean passes of all texts and jostle's
+  own work for a draw weigh most. In units of plain inference and asked about whole texts, the decoder itself took
+  {model} on the batches of jostle, the change of a token inside of it {change} (a copy of the embedded text, random
+  numbers), checks before the first draw {checks}, and everything else {rest}: cutting batches, comparing, looks, an
+  interval a position (`parts-decoder` below).
 * Overheads are judged as a user has them. An MLP that no reader serves misses 20 %: see the columns on the right below.
 """
 
@@ -97,7 +98,7 @@ def _reasons(records: Records) -> str:
     best = {name: _best_of_strata(records.get(f"strata-{name}-0.005", {})) for name in ("mlp", "vit", "resnet")}
     images = [records.get(f"precision-{name}-0.005", {}).get("passes") for name in ("mlp", "cnn", "vit", "resnet")]
     known = sorted(passes for passes in images if passes is not None)
-    parts = records.get("parts-encoder", {})
+    parts = records.get("parts-decoder", {})
     rest = parts["all"] - parts["model"] - parts["change"] - parts["checks"] if parts else None
     numbers = {**best, "rest": rest} | {key: parts.get(key) for key in ("model", "change", "checks")}
     numbers |= {"least": known[0] if known else None, "most": known[-1] if known else None}
@@ -221,7 +222,7 @@ def draws(records: Records) -> str:
 
 def ideal(records: Records) -> str:
     """Overhead."""
-    keys = ("until", "grid", "until_without_readers", "grid_without_readers")
+    keys = ("until", "grid", "until_without_short_cuts", "grid_without_short_cuts")
     rows = []
     for name in NETWORKS:
         found = records.get(f"ideal-{name}")
@@ -229,13 +230,26 @@ def ideal(records: Records) -> str:
             rows.append(
                 [name, number(found["microseconds_a_plain_pass"]), *(f"{100 * found[key]:+.0f} %" for key in keys)]
             )
-    columns = ["network", "plain µs", "Until", "Grid(1)", "Until, whole inputs", "Grid(1), whole inputs"]
+    columns = ["network", "plain µs", "Until", "Grid(1)", "Until, no short cuts", "Grid(1), no short cuts"]
     return (
         "## Over plain inference in ideal batches\n\n"
         "CPU time a pass over that of the bare model in batches of 128, texts sorted by length, for 2,000 to 12,000 "
         "passes; checks, clean passes, "
         "noise, intervals and profiles included. Below 0, jostle is cheaper than the bare model, because it leaves out "
-        "what one token cannot change; the columns on the right are without that.\n\n" + table(columns, rows)
+        "what one token cannot change, and multiplies matrices by oneDNN where torch's usual library is slower; the "
+        "columns on the right are without both.\n\n" + table(columns, rows) + "\n" + quicker(records)
+    )
+
+
+def quicker(records: Records) -> str:
+    """What other products of matrices save."""
+    found = {name: records.get(f"products-{name}") for name in NETWORKS}
+    rows = [[name, f"{each['times_as_fast']:.2f}"] for name, each in found.items() if each is not None]
+    return (
+        "CPU time of a measurement with torch's usual products of matrices over that with the quicker ones, which are "
+        "used on AMD processors with AVX-512 only (`jostle/base/products.py`). Convolutions and LSTMs use oneDNN "
+        "always. Batch norms folded into the convolutions before them were tried too: 1.02 to 1.06 times as fast for a "
+        "ResNet-18 of width 12 or 64, so that was not built.\n\n" + table(["network", "times as fast"], rows)
     )
 
 
@@ -334,7 +348,7 @@ def start(records: Records) -> str:
 def others(records: Records) -> str:
     """Everything else, as it was recorded."""
     shown = ("precision-", "until-", "decided-", "ideal-", "boolean-numpy-", "worst-case-", "scaling-", "start-")
-    shown += ("batches-", "engine-two-", "strata-")
+    shown += ("batches-", "engine-two-", "strata-", "products-")
     rows = [
         [f"`{name}`", "; ".join(f"{key} {number(value)}" for key, value in each.items() if key != "provenance")]
         for name, each in records.items()
@@ -348,7 +362,8 @@ def machine(records: Records) -> str:
     loads: dict[str, list[str]] = {}
     for each in records.values():
         origin = each["provenance"]
-        parts = [f"{name} {origin[name]}" for name in ("jostle", "torch", "python", "machine")]
+        names = ("jostle", "torch", "python", "machine", "processor")
+        parts = [f"{name} {origin[name]}" for name in names if name in origin]
         loads.setdefault(f"{origin['time'][:10]}: {', '.join(parts)}", []).append(origin.get("load", ""))
     lines = [f"* {day}{_range_of(found)}\n" for day, found in sorted(loads.items())]
     return "## Machine\n\nThe load is the number of processes that want a core.\n\n" + "".join(lines)
