@@ -19,12 +19,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from jostle.base.errors import JostleError
 from jostle.perturbations import Perturbation
 from jostle.sampling.crops import Crops, is_local
 from jostle.sampling.memory import Memory
 from jostle.sampling.plans import Batching, Integers, Trials
-from jostle.sampling.readers import MakeBatch, Moved, Pending, Reader, Through
+from jostle.sampling.readers import MakeBatch, Moved, Pending, RememberingReader, Through
 from jostle.sampling.text_checks import agree
 from jostle.tokens import TokenFunction
 from jostle.tokens.sources import ONLY
@@ -93,7 +92,7 @@ def reader(function: TokenFunction, perturbation: Perturbation, batching: Batchi
     return made if made.share <= _WORTH_IT else None
 
 
-class ChainReader(Reader):
+class ChainReader(RememberingReader):
     """Answers trials of a chain from what is remembered of the clean inputs.
 
     Attributes:
@@ -105,12 +104,9 @@ class ChainReader(Reader):
         batching: how many whole inputs may share a batch.
     """
 
-    remembers = True
-    unit = 2**13
-
     def __init__(self, function: TokenFunction, chain: Chain, batching: Batching) -> None:
-        self.function, self.chain, self.batching = function, chain, batching
-        self.inputs = function.inputs
+        super().__init__(function)
+        self.chain, self.batching = chain, batching
         tokens = places(self.inputs.view, self.inputs.shape)  # (tokens, dim)
         self.crops = Crops(chain.stem, self.inputs.shape, tokens) if chain.stem else None
         self.regions = tokens if self.crops is None else self.crops.regions
@@ -142,24 +138,15 @@ class ChainReader(Reader):
             return self._weights.index_select(0, self.regions[token])
         return self._by_token[token]
 
-    @functools.cached_property
-    def _is_trusted(self) -> bool:
-        """Whether a few jostled inputs get the answers of the model itself; these passes do not count."""
-        count, passes = min(_CHECKED, len(self.inputs)), self.function.passes
+    def agrees(self) -> bool:
+        """Whether a few inputs, with 1 added to each number of a token, get the answers of the model itself."""
+        count = min(_CHECKED, len(self.inputs))
         tokens = np.linspace(0, self.inputs.num_tokens - 1, count).astype(np.int64)
         trials = Trials(np.arange(count), tokens, np.zeros(count, dtype=np.int64))
-        try:
-            self.function(self.inputs.batch(trials.inputs), through=functools.partial(self._remember, trials.inputs))
-            return self._agrees(trials[np.flatnonzero(self.memory.knows(trials.inputs))])
-        except JostleError:
-            return False  # the plain way says what is wrong
-        finally:
-            self.function.passes = passes
-
-    def _agrees(self, trials: Trials) -> bool:
-        """Whether these trials, with 1 added to each number of a token, get the answers of the model itself."""
+        self.function(self.inputs.batch(trials.inputs), through=functools.partial(self._remember, trials.inputs))
+        trials = trials[np.flatnonzero(self.memory.knows(trials.inputs))]
         after = self.inputs.tokens(trials.inputs, trials.tokens) + 1
-        if not len(trials) or not after.is_floating_point() or not self.function.is_steady:
+        if not len(trials) or not after.is_floating_point():
             return False
         whole = self.inputs.view.put(self.inputs.batch(trials.inputs)[ONLY], torch.from_numpy(trials.tokens), after)
         change = after - self.inputs.tokens(trials.inputs, trials.tokens)
@@ -169,7 +156,7 @@ class ChainReader(Reader):
 
     def remembering(self, indices: Integers) -> Through | None:
         """Pass clean inputs through the parts of the chain, and keep the map and the sums."""
-        return functools.partial(self._remember, indices) if self._is_trusted else None
+        return functools.partial(self._remember, indices) if self.is_trusted else None
 
     def _remember(self, indices: Integers, inputs: Tensor) -> Tensor:
         maps = self.chain.maps(inputs)
@@ -179,7 +166,7 @@ class ChainReader(Reader):
 
     def read(self, part: Moved, pending: Pending, batch: MakeBatch) -> Integers | None:
         """Answer the trials whose clean inputs are remembered, sorted by token, and ask about the others plainly."""
-        if part.tokens is None or not self._is_trusted:
+        if part.tokens is None or not self.is_trusted:
             return None
         is_known = self.memory.knows(part.trials.inputs)
         known, others = np.flatnonzero(is_known), np.flatnonzero(~is_known)

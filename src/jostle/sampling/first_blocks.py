@@ -18,7 +18,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import embedding_bag, pad
 
-from jostle.base.errors import JostleError
 from jostle.base.products import quick_products
 from jostle.models.first_block import FirstBlockImages, FirstBlockModel, PairScores
 from jostle.models.text_causal import align
@@ -26,7 +25,7 @@ from jostle.models.text_model import TextModel, TokenEmbedding, real_tokens
 from jostle.perturbations import Perturbation
 from jostle.sampling.memory import Memory
 from jostle.sampling.plans import Batching, Integers, Trials
-from jostle.sampling.readers import MakeBatch, Moved, Pending, Reader, Through
+from jostle.sampling.readers import MakeBatch, Moved, Pending, RememberingReader, Through
 from jostle.sampling.text_checks import agree, some_texts
 from jostle.tokens import Batch, TokenFunction, Words
 from jostle.tokens.sources import MASK_KEY, ONLY
@@ -265,7 +264,7 @@ class ChangedImages:
         return Changed(self.model.place(pixels, numbers), numbers, slots, torch.full((len(images),), self.length))
 
 
-class FirstBlockReader(Reader):
+class FirstBlockReader(RememberingReader):
     """Answers trials of a transformer from the sums of the first attention of clean inputs.
 
     Arguments:
@@ -274,13 +273,10 @@ class FirstBlockReader(Reader):
         batching: how many inputs may share a batch.
     """
 
-    remembers = True
-    unit = 2**13
-
     def __init__(self, function: TokenFunction, attention: PairScores, batching: Batching) -> None:
         assert isinstance(function.model, FirstBlockModel)
-        self.function, self.model, self.batching = function, function.model, batching
-        self.inputs, self.padding = function.inputs, function.inputs.padding
+        super().__init__(function)
+        self.model, self.batching, self.padding = function.model, batching, function.inputs.padding
         self.images = ChangedImages(function) if self.padding is None else None
         length, some = (int(self.padding.lengths.max()), 1) if self.padding is not None else (1, 1)
         if self.images is not None:
@@ -291,7 +287,7 @@ class FirstBlockReader(Reader):
 
     def remembering(self, indices: Integers) -> Through | None:
         """Keep tokens and sums of clean inputs on their way."""
-        return self._remembering(indices) if self._is_trusted else None
+        return self._remembering(indices) if self.is_trusted else None
 
     def _remembering(self, indices: Integers) -> Through:
         return functools.partial(self._keep_images if self.padding is None else self._keep_texts, indices)
@@ -311,7 +307,7 @@ class FirstBlockReader(Reader):
 
     def read(self, part: Moved, pending: Pending, batch: MakeBatch) -> Integers | None:
         """Answer the trials whose clean inputs are remembered, and ask about the others plainly."""
-        if not self._is_trusted:
+        if not self.is_trusted:
             return None
         is_known = self.sums.memory.knows(part.trials.inputs)
         order = np.concatenate([np.flatnonzero(is_known), np.flatnonzero(~is_known)])
@@ -354,18 +350,7 @@ class FirstBlockReader(Reader):
         slots = self.sums.memory.slots(trials.inputs)
         return self.sums.outputs(Changed(tokens, numbers[:, None], slots, lengths))
 
-    @functools.cached_property
-    def _is_trusted(self) -> bool:
-        """Whether clean and jostled inputs get the answers of the model itself; these passes do not count."""
-        passes = self.function.passes
-        try:
-            return self.function.is_steady and self._agrees()
-        except JostleError:
-            return False  # the plain way says what is wrong
-        finally:
-            self.function.passes = passes
-
-    def _agrees(self) -> bool:
+    def agrees(self) -> bool:
         """Whether a few inputs get the answers of the model, as they are and with one token changed."""
         function, inputs = self.function, self.inputs
         chosen = np.arange(min(_CHECKED, len(inputs))) if self.padding is None else np.sort(some_texts(inputs))

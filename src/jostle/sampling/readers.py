@@ -7,11 +7,12 @@ that are a chain of layers, such as MLPs and small CNNs), ``prefixes`` (models t
 (language models of transformers), ``first_blocks`` (small transformers that read in no order) and ``residuals``
 (ResNets of small images).
 
-Here: what a reader is, and what ``evaluation`` hands to it. To add one: a subclass of ``Reader``, and a function that
-makes it, or returns None, in the list of ``find``.
+Here: what a reader is, ``RememberingReader`` for those that keep something of clean inputs, and what ``evaluation``
+hands to them. To add one: a subclass, and a function that makes it, or returns None, in the list of ``find``.
 """
 
 import contextlib
+import functools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -22,7 +23,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from jostle.base.errors import UsageError
+from jostle.base.errors import JostleError, UsageError
 from jostle.base.model import has_hooks
 from jostle.perturbations import Perturbation
 from jostle.responses import Response
@@ -97,6 +98,35 @@ class Reader(ABC):
             batch: ``batch(part, rows, starts)`` is what ``pending.ask`` takes first: some trials as a batch of whole
                 inputs, and the change inside the model, if there is one; for texts, from the tokens ``starts`` on.
         """
+
+
+class RememberingReader(Reader):
+    """A reader that keeps something of clean inputs, once it is known to agree with the model.
+
+    Arguments:
+        function: the model.
+    """
+
+    remembers = True
+    unit = 2**13
+
+    def __init__(self, function: TokenFunction) -> None:
+        self.function, self.inputs = function, function.inputs
+
+    @functools.cached_property
+    def is_trusted(self) -> bool:
+        """Whether clean and jostled inputs get the answers of the model itself; these passes do not count."""
+        passes = self.function.passes
+        try:
+            return self.function.is_steady and self.agrees()
+        except JostleError:
+            return False  # the plain way says what is wrong
+        finally:
+            self.function.passes = passes
+
+    @abstractmethod
+    def agrees(self) -> bool:
+        """Whether a few inputs get the answers of the model, with one token changed."""
 
 
 def find(function: TokenFunction, perturbation: Perturbation, batching: Batching) -> Reader | None:

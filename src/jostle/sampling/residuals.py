@@ -15,14 +15,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import conv2d, pad
 
-from jostle.base.errors import JostleError
 from jostle.models.resnet import ResNet, ResNetBlock
 from jostle.perturbations import Perturbation
 from jostle.sampling import memory
 from jostle.sampling.crops import Axis, Between
 from jostle.sampling.memory import Memory
 from jostle.sampling.plans import Batching, Integers, Trials
-from jostle.sampling.readers import MakeBatch, Moved, Pending, Reader, Through
+from jostle.sampling.readers import MakeBatch, Moved, Pending, RememberingReader, Through
 from jostle.sampling.text_checks import agree
 from jostle.tokens import TokenFunction
 from jostle.tokens.sources import ONLY
@@ -253,7 +252,7 @@ def _put(maps: Tensor, boxes: Tensor, corners: Tensor) -> None:
     windows[torch.arange(len(maps)), corners[:, 0], corners[:, 1]] = boxes.flatten(2)
 
 
-class ResidualReader(Reader):
+class ResidualReader(RememberingReader):
     """Answers trials of a residual network from the maps of clean inputs.
 
     Arguments:
@@ -263,13 +262,10 @@ class ResidualReader(Reader):
         batching: how many inputs may share a batch.
     """
 
-    remembers = True
-    unit = 2**13
-
     def __init__(self, function: TokenFunction, regions: Regions, share: float, batching: Batching) -> None:
         assert isinstance(function.model, ResNet)
-        self.function, self.model, self.inputs = function, function.model, function.inputs
-        self.regions, self.share, self.batching = regions, share, batching
+        super().__init__(function)
+        self.model, self.regions, self.share, self.batching = function.model, regions, share, batching
 
     def _outputs(self, maps: Tensor) -> Tensor:
         logits: Tensor = self.model.classifier(maps.mean(dim=(1, 2)))
@@ -277,14 +273,14 @@ class ResidualReader(Reader):
 
     def remembering(self, indices: Integers) -> Through | None:
         """Keep the first maps of clean inputs on their way."""
-        return functools.partial(self._keep, indices) if self._is_trusted else None
+        return functools.partial(self._keep, indices) if self.is_trusted else None
 
     def _keep(self, indices: Integers, images: Tensor) -> Tensor:
         return self._outputs(self.regions.remember(indices, images))
 
     def read(self, part: Moved, pending: Pending, batch: MakeBatch) -> Integers | None:
         """Answer the trials whose clean inputs are remembered, and ask about the others plainly."""
-        if not self._is_trusted:
+        if not self.is_trusted:
             return None
         is_known = self.regions.memory.knows(part.trials.inputs)
         known, others = np.flatnonzero(is_known), np.flatnonzero(~is_known)
@@ -302,18 +298,7 @@ class ResidualReader(Reader):
             self.regions.last(self.regions.memory.slots(trials.inputs), images, torch.from_numpy(trials.tokens))
         )
 
-    @functools.cached_property
-    def _is_trusted(self) -> bool:
-        """Whether clean and jostled inputs get the answers of the model itself; these passes do not count."""
-        passes = self.function.passes
-        try:
-            return self.function.is_steady and self._agrees()
-        except JostleError:
-            return False  # the plain way says what is wrong
-        finally:
-            self.function.passes = passes
-
-    def _agrees(self) -> bool:
+    def agrees(self) -> bool:
         function, inputs = self.function, self.inputs
         chosen = np.arange(min(_CHECKED, len(inputs)))
         clean = inputs.batch(chosen)
