@@ -119,9 +119,8 @@ class Subject:
             self.notes.append(f"flips are not compared with errors: {error}")
             return found
         known = {name: m.certainty for name, m in found.measurements.items() if m.certainty is not None}
-        if known and all(
-            each.inputs == len(self.labels) for each in known.values()
-        ):  # then the first ones are not told apart
+        knows_all = all(each.inputs == len(self.labels) for each in known.values())
+        if known and knows_all:  # then the accuracy on the first ones would be a second one
             self.which_clean = f"all {len(self.labels):,} {'inputs' if self.texts is None else 'texts'}"
             self._note_accuracies({name: each.accuracy.value for name, each in known.items()})
         return found
